@@ -1,0 +1,368 @@
+"""The frozen records that travel between rooms, up to the finished run, and their JSON form.
+
+Covers what is chosen (Choice, Workload), what is known (Machine, Checkpoint), what will be done (Variant, Plan), what
+was measured (Timing, Sample, Memory, Census, PassageScores, Measurement, Record). The finished run (run.json) is in
+`results.py`; what a worker and its manager say to each other is in `protocol.py`. Holds no logic beyond JSON.
+
+Units: seconds in `*_s`, bytes in `*_bytes`, shares between 0 and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime"]
+Source = Literal["packaged", "hub", "folder"]
+Task = Literal["text_generation"]
+VariantStatus = Literal["waiting", "loading", "ready", "measured", "skipped", "not_applied", "failed", "cancelled"]
+RunStatus = Literal["running", "done", "cancelled", "interrupted", "failed"]
+
+SLOTS: tuple[Slot, ...] = ("precision", "attention", "weights", "compile", "cache", "decoding", "runtime")
+FINAL_STATUSES: tuple[VariantStatus, ...] = ("measured", "skipped", "not_applied", "failed", "cancelled")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What every variant is asked to do. `seconds`, when set, is a budget for the comparison in place of `rounds`."""
+
+    prompts: tuple[str, ...]
+    max_new_tokens: int = 48
+    rounds: int = 6
+    seconds: float | None = None
+    batch_size: int = 1
+    seed: int = 0
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the person ticked, nothing derived. A stack is technique ids joined by plus signs."""
+
+    model: str
+    stacks: tuple[str, ...]
+    workload: Workload
+    baseline: str | None = None
+    task: Task = "text_generation"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    name: str
+    memory_bytes: int
+    compute_capability: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What this computer has. `instruction_sets` holds lower-case names as the kernel lists them (avx2, avx512_vnni,
+    avx512_bf16, amx_bf16, asimd, ...); `packages` maps a distribution name to its version or None when absent."""
+
+    system: str
+    cpu: str
+    usable_cores: int
+    instruction_sets: tuple[str, ...]
+    memory_total_bytes: int
+    memory_available_bytes: int
+    gpus: tuple[Gpu, ...] = ()
+    cpp_compiler: str | None = None
+    packages: dict[str, str | None] = field(default_factory=dict)
+    python: str = ""
+    hosted: str | None = None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint and what its headers tell, read without loading weights.
+
+    `id` is the name the person used; `folder` holds the files; `revision` is a commit, a wheel version or a digest.
+    `linear_parameters` counts the two-dimensional weights that are not embeddings (the output head counts when it is
+    stored apart); `layer_kinds` names the modules that hold them ("Linear", "Conv1D").
+    `quantization` is the checkpoint's own method (None when plain). `low_bit_grid` is a sentence when the stored
+    weights lie on a 4-bit grid although stored wider, else None."""
+
+    id: str
+    source: Source
+    folder: str
+    revision: str
+    architecture: str
+    model_type: str
+    task: Task
+    parameters: int
+    linear_parameters: int
+    disk_bytes: int
+    stored_dtype: str
+    context_length: int
+    vocab_size: int
+    hidden_size: int
+    layers: int
+    tied_embeddings: bool
+    has_chat_template: bool
+    has_pad_token: bool
+    layer_kinds: tuple[str, ...] = ("Linear",)
+    quantization: str | None = None
+    low_bit_grid: str | None = None
+    licence: str | None = None
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why something is not possible, and what would make it so. Both are whole sentences for a person."""
+
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a technique's documentation claims, as data. `metric` names the figure of VersusBaseline that judges it
+    ("decode", "ttft", "prefill": speed ratio; "weights_bytes", "run_peak_bytes": bytes ratio) or "kl_divergence", or
+    None where this program does not measure it; the promise is kept when the figure lies in [low, high]."""
+
+    claim: str
+    promised: str
+    source: str
+    metric: str | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One checkpoint with at most one technique per slot. `key` is stable across machines ("bf16+sdpa"); `techniques`
+    lists the ids in slot order; `predicted_bytes` is the memory the process is expected to need at its peak."""
+
+    key: str
+    title: str
+    techniques: tuple[str, ...]
+    predicted_bytes: int
+    warnings: tuple[str, ...] = ()
+    promises: tuple[Promise, ...] = ()
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A variant that was asked for and will not run."""
+
+    key: str
+    title: str
+    techniques: tuple[str, ...]
+    obstacle: Obstacle
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done: `variants` in order, the baseline first. `resident` says whether all are kept loaded at once.
+    `notes` are whole sentences that the reader must see (which baseline and why, which model and why)."""
+
+    choice: Choice
+    machine: Machine
+    checkpoint: Checkpoint
+    baseline: str
+    variants: tuple[Variant, ...]
+    skipped: tuple[Skipped, ...]
+    resident: bool
+    predicted_bytes: int
+    estimate_s: float
+    threads: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One request as its worker clocked it, by time.perf_counter from the call with a text prompt.
+
+    `token_times_s` has one entry per new token; `prefill_s` is the forward time of the prompt; `ttft_s` is the first
+    entry of `token_times_s` (tokenization included, and also apart in `tokenize_s`). `processor_s` is the worker's own
+    processor time, `waited_s` the time its threads were ready to run and did not (None where the system does not
+    tell), `others_s` the processor time of everything else, stolen time included."""
+
+    prompt_tokens: int
+    tokenize_s: float
+    prefill_s: float
+    ttft_s: float
+    detokenize_s: float
+    total_s: float
+    token_times_s: tuple[float, ...]
+    processor_s: float
+    waited_s: float | None = None
+    others_s: float | None = None
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed request. `replica` is True for A', the baseline again in a process of its own. `processor_share` is
+    the part of its threads that the request got (1.0 = undisturbed). `disturbed` samples are kept and flagged; of the
+    attempts of one turn only the last counts (`superseded` is True on the earlier ones)."""
+
+    variant: str
+    replica: bool
+    round: int
+    prompt: int
+    attempt: int
+    timing: Timing
+    processor_share: float
+    disturbed: bool
+    superseded: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """A natural answer: the tokens before the first stop token. `stopped` says whether a stop token came; `generated`
+    counts the tokens produced, stop tokens and what follows included."""
+
+    prompt: int
+    text: str
+    token_ids: tuple[int, ...]
+    stopped: bool
+    generated: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    token: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """The first position of a passage at which baseline and variant would not choose the same token."""
+
+    position: int
+    baseline: tuple[Candidate, ...]
+    variant: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class PassageScores:
+    """Per-position comparison of one passage; the four sequences have one entry per scored position, in nats.
+
+    `name` is "answer:N", "text:N" or "text_timed"; `kl_divergence` is KL(baseline || variant); the log-probabilities
+    are those of the passage's own token. `left_out` counts positions that had no reference."""
+
+    name: str
+    path: Literal["timed", "one_pass"]
+    kl_divergence: tuple[float, ...]
+    same_top: tuple[bool, ...]
+    baseline_logprob: tuple[float, ...]
+    variant_logprob: tuple[float, ...]
+    left_out: int = 0
+    disagreement: Disagreement | None = None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident memory of one worker. `*_file_bytes` is the file-backed part of the figure before it (mapped weights);
+    the rest is anonymous. Peaks are the kernel's high-water mark, reset between phases; None where it cannot be read.
+    """
+
+    weights_bytes: int
+    disk_bytes: int
+    runtime_bytes: int
+    load_peak_bytes: int | None = None
+    steady_bytes: int | None = None
+    steady_file_bytes: int | None = None
+    run_peak_bytes: int | None = None
+    run_peak_file_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class SkippedModule:
+    """A kind of skip: an example module's `name`, `why`, and how many modules share that cause."""
+
+    name: str
+    why: str
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class CompileCensus:
+    graphs: int
+    graph_breaks: int
+    recompiles: int
+
+
+@dataclass(frozen=True)
+class Census:
+    """What is really in memory and what really ran, read from the loaded model, never from the request.
+
+    `bytes_by_dtype` is by storage, packed tensors as stored, tied ones once. `attention` is "sdpa" or "eager" as the
+    profiler saw it dispatched, with the kernel in `attention_kernel`. `quantization` is the checkpoint's own."""
+
+    bytes_by_dtype: dict[str, int]
+    modules_converted: int
+    modules_skipped: tuple[SkippedModule, ...]
+    attention: str
+    attention_kernel: str
+    inference_mode: bool
+    module_kinds: dict[str, int]
+    threads: int
+    compile: CompileCensus | None = None
+    providers: tuple[str, ...] = ()
+    quantization: str | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds spent once: reading weights, preparing (quantizing, compiling, exporting), the first request."""
+
+    load_s: float
+    prepare_s: float
+    warm_up_s: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Everything measured of one variant, raw. `position_notes` are sentences about positions left out."""
+
+    variant: str
+    title: str
+    techniques: tuple[str, ...]
+    status: VariantStatus
+    reason: str | None = None
+    remedy: str | None = None
+    census: Census | None = None
+    cost: Cost | None = None
+    memory: Memory | None = None
+    samples: tuple[Sample, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    scores: tuple[PassageScores, ...] = ()
+    notes: tuple[str, ...] = ()
+    log_tail: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run as its log tells it: the plan and each variant's measurement in plan order, the skipped ones after them.
+    `replica_samples` are those of A'. `baseline_scores` are the baseline's own (its text in one pass against itself
+    step by step: the logit noise floor)."""
+
+    id: str
+    created_at: str
+    status: RunStatus
+    plan: Plan
+    measurements: tuple[Measurement, ...]
+    replica_samples: tuple[Sample, ...] = ()
+    reason: str | None = None
+
+
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def to_json(record: object, kind: Any = None, indent: int | None = None) -> str:
+    """The JSON text of a record; `kind` names a union when the record is one of its members."""
+    return _adapter(kind or type(record)).dump_json(record, indent=indent).decode()
+
+
+def from_json(kind: Any, text: str | bytes) -> Any:
+    """The record of type `kind` in `text`, every field checked. Raises pydantic.ValidationError."""
+    return _adapter(kind).validate_json(text)

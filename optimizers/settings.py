@@ -1,0 +1,64 @@
+"""Every environment variable and limit that Levers knows, in one place; read when asked, never at import.
+
+LEVERS_CACHE            folder for checkpoints and caches       (default: the user's cache folder)
+LEVERS_RUNS             folder for runs                         (default: <cache>/runs)
+LEVERS_MEMORY_BYTES     memory that a run may use               (default: 80 % of what is free)
+LEVERS_ALLOW_FOLDERS    1 or 0: may the page open local folders (default: 1, on a hosted page 0)
+LEVERS_HOST             address that the page listens on        (default: 127.0.0.1; on a Space 0.0.0.0)
+LEVERS_PORT             port that the page listens on           (default: 7860)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_PROMPTS = 64
+MAX_PROMPT_CHARACTERS = 100_000
+MAX_NEW_TOKENS = 32_768
+MAX_ROUNDS = 200
+MAX_STACKS = 32
+LOG_LIMIT_BYTES = 1 << 20
+LOG_TAIL_LINES = 12
+HUB_TIMEOUT_S = 2.0
+LOAD_TIMEOUT_S = 900.0
+ANSWER_TIMEOUT_S = 600.0
+EXIT_GRACE_S = 2.0
+TEXT_POSITIONS = 768
+TIMED_TEXT_POSITIONS = 64
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the environment says. `memory_bytes` is None when the machine's free memory decides."""
+
+    cache: Path
+    runs: Path
+    memory_bytes: int | None
+    allow_folders: bool
+    hosted: bool
+    host: str
+    port: int
+
+
+def settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings as the environment has them now. A value that cannot be read counts as absent."""
+    env = os.environ if environment is None else environment
+    hosted = "SPACE_ID" in env
+    default_cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "levers"
+    cache = Path(env.get("LEVERS_CACHE") or default_cache).expanduser().absolute()
+    return Settings(
+        cache=cache,
+        runs=Path(env.get("LEVERS_RUNS") or cache / "runs").expanduser().absolute(),
+        memory_bytes=_whole(env.get("LEVERS_MEMORY_BYTES")),
+        allow_folders=env.get("LEVERS_ALLOW_FOLDERS", "0" if hosted else "1") == "1",
+        hosted=hosted,
+        host=env.get("LEVERS_HOST") or ("0.0.0.0" if hosted else "127.0.0.1"),
+        port=_whole(env.get("LEVERS_PORT")) or 7860,
+    )
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None

@@ -1,0 +1,85 @@
+"""What a technique is. Each file beside this one holds one, as a module-level `TECHNIQUE`; the folder is the registry.
+
+Covers the record and its defaults. Heavy libraries are imported inside a technique's functions, which a worker calls;
+`why_not`, `warn`, `verify` and the data are read everywhere and import nothing heavy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Promise, Slot
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """What from_pretrained is told; a field left None is not said. `dtype` is a torch dtype's name or "auto";
+    `quantization` is one of transformers' quantization configs."""
+
+    dtype: str | None = None
+    attention: str | None = None
+    quantization: Any | None = None
+
+
+@dataclass(frozen=True)
+class LoadContext:
+    """What a technique may know while its variant loads. `precision` is the torch dtype's name that the stack names."""
+
+    checkpoint: Checkpoint
+    precision: str
+    threads: int
+    longest_tokens: int
+    instruction_sets: tuple[str, ...]
+
+
+def _available(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
+    return None
+
+
+def _no_warning(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
+    return None
+
+
+def _no_options(context: LoadContext) -> LoadOptions:
+    return LoadOptions()
+
+
+def _applied(census: Census, checkpoint: Checkpoint) -> Obstacle | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Technique:
+    """One lever.
+
+    slot: its place in a stack; `also_fills` are further slots it takes.
+    title, summary: plain words for a person who writes no code; one short line each.
+    promises: what its documentation claims.
+    why_not: the obstacle on this machine (and, when given, for this checkpoint), None when available. Pure.
+    warn: a sentence to show before the run when it is known to disappoint here, else None. Pure.
+    options: what to tell from_pretrained. Runs in the worker.
+    transform: changes the loaded model in place or returns another (None: nothing to do). Runs in the worker.
+    verify: from the census, why the technique was not applied; None when it was. Pure.
+    linear_bytes: predicted bytes per weight of a linear layer, None where the precision decides; `element_bytes` is
+        what a precision stores per value.
+    slow_to_prepare: goes to the end of a plan so that it holds up nobody.
+    conflicts: technique id to the sentence that says why the two do not go together.
+    """
+
+    id: str
+    slot: Slot
+    title: str
+    summary: str
+    promises: tuple[Promise, ...]
+    also_fills: tuple[Slot, ...] = ()
+    why_not: Callable[[Machine, Checkpoint | None], Obstacle | None] = _available
+    warn: Callable[[Machine, Checkpoint | None], str | None] = _no_warning
+    options: Callable[[LoadContext], LoadOptions] = _no_options
+    transform: Callable[[Any, LoadContext], Any | None] | None = None
+    verify: Callable[[Census, Checkpoint], Obstacle | None] = _applied
+    linear_bytes: float | None = None
+    element_bytes: float | None = None
+    slow_to_prepare: bool = False
+    conflicts: Mapping[str, str] = field(default_factory=dict)
