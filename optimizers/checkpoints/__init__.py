@@ -1,0 +1,1 @@
+"""Where models come from (packaged wheel, local folder, hub) and the facts about them, read without loading."""
