@@ -1,0 +1,20 @@
+"""From a choice to a plan, purely: stacks, checks, what fits, what is left out and why, what it will roughly take.
+
+Nothing here reads a file, starts a process or imports a heavy library.
+"""
+
+from optimizers.planning.checks import check
+from optimizers.planning.plans import gigabytes, memory_limit, plan
+from optimizers.planning.stacks import AS_STORED, PLAIN_BASELINE, key_of, known, parse_stack
+
+__all__ = [
+    "AS_STORED",
+    "PLAIN_BASELINE",
+    "check",
+    "gigabytes",
+    "key_of",
+    "known",
+    "memory_limit",
+    "parse_stack",
+    "plan",
+]

@@ -1,0 +1,79 @@
+"""Is what was chosen usable at all: prompts, numbers, and whether they fit the model's context.
+
+Covers workload settings; stacks are judged in `stacks.py` and `plans.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from optimizers import settings
+from optimizers.errors import ChoiceError
+from optimizers.schema import Checkpoint, Machine, Workload
+
+LONGEST_BUDGET_S = 86_400.0
+LARGEST_SEED = 2**31 - 1
+
+
+def check(workload: Workload, machine: Machine) -> None:
+    """Raise ChoiceError when a prompt list or a workload setting cannot be used, whatever the model."""
+    _check_prompts(workload.prompts)
+    _check_rounds(workload)
+    if workload.max_new_tokens < 1:
+        raise ChoiceError(f"The number of new tokens is {workload.max_new_tokens}.", "Ask for at least 1 new token.")
+    if workload.batch_size != 1:
+        raise ChoiceError(f"The batch size is {workload.batch_size}.", "Requests run one at a time: use 1.")
+    if not 0 <= workload.seed <= LARGEST_SEED:
+        raise ChoiceError(f"The seed is {workload.seed}.", f"Use a whole number from 0 to {LARGEST_SEED}.")
+    if workload.threads is not None and not 1 <= workload.threads <= machine.usable_cores:
+        raise ChoiceError(
+            f"{workload.threads} threads were asked for, and {machine.usable_cores} processor cores can be used here.",
+            f"Use 1 to {machine.usable_cores} threads, or leave the number out.",
+        )
+
+
+def _check_prompts(prompts: tuple[str, ...]) -> None:
+    if not prompts:
+        raise ChoiceError("There is no prompt.", "Write at least one prompt.")
+    if len(prompts) > settings.MAX_PROMPTS:
+        raise ChoiceError(f"There are {len(prompts)} prompts.", f"Use at most {settings.MAX_PROMPTS}.")
+    for number, prompt in enumerate(prompts, 1):
+        if not prompt.strip():
+            raise ChoiceError(f"Prompt {number} is blank.", "Write something in it, or remove it.")
+        if len(prompt) > settings.MAX_PROMPT_CHARACTERS:
+            raise ChoiceError(
+                f"Prompt {number} has {len(prompt)} characters.",
+                f"Shorten it to at most {settings.MAX_PROMPT_CHARACTERS}.",
+            )
+
+
+def _check_rounds(workload: Workload) -> None:
+    if not 1 <= workload.rounds <= settings.MAX_ROUNDS:
+        raise ChoiceError(
+            f"The number of rounds is {workload.rounds}.", f"Use 1 to {settings.MAX_ROUNDS}; a verdict needs 5."
+        )
+    seconds = workload.seconds
+    if seconds is not None and not (math.isfinite(seconds) and 0 < seconds <= LONGEST_BUDGET_S):
+        raise ChoiceError(
+            f"The time budget is {seconds:g} seconds.", f"Use more than 0 and at most {LONGEST_BUDGET_S:.0f} seconds."
+        )
+
+
+def check_context(workload: Workload, checkpoint: Checkpoint, prompt_tokens: Sequence[int] | None) -> None:
+    context = checkpoint.context_length
+    asked = workload.max_new_tokens
+    if asked >= context:
+        raise ChoiceError(
+            f"{asked} new tokens do not fit: the context of {checkpoint.id} is {context} tokens, prompt included.",
+            f"Ask for fewer than {context}.",
+        )
+    if asked > settings.MAX_NEW_TOKENS:
+        raise ChoiceError(f"{asked} new tokens were asked for.", f"Ask for at most {settings.MAX_NEW_TOKENS}.")
+    for number, length in enumerate(prompt_tokens or (), 1):
+        if length + asked > context:
+            raise ChoiceError(
+                f"Prompt {number} has {length} tokens; with {asked} new ones it is longer than the context of "
+                f"{checkpoint.id}, {context} tokens.",
+                "Shorten the prompt or ask for fewer new tokens.",
+            )

@@ -1,0 +1,197 @@
+"""From what was chosen to what will be done: pure functions of the choice, the machine and the checkpoint's facts.
+
+Covers the baseline, order, what is left out and why. Reads no file and starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optimizers import settings
+from optimizers.errors import ChoiceError
+from optimizers.planning import predictions
+from optimizers.planning.checks import check, check_context
+from optimizers.planning.stacks import (
+    AS_STORED,
+    PLAIN_BASELINE,
+    completed,
+    filling,
+    in_slot_order,
+    key_of,
+    known,
+    parse_stack,
+)
+from optimizers.schema import Checkpoint, Choice, Machine, Obstacle, Plan, Skipped, Variant, Workload
+from optimizers.techniques.base import Technique
+
+SHARE_OF_FREE_MEMORY = 0.8
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What completing and judging a stack needs to know. `own` holds the techniques that the baseline brings."""
+
+    machine: Machine
+    checkpoint: Checkpoint
+    workload: Workload
+    limit_bytes: int
+    own: tuple[str, ...]
+
+
+def memory_limit(machine: Machine, override: int | None) -> int:
+    """Bytes that a run may use: what the settings say, else 80 % of what is free."""
+    return override if override is not None else int(machine.memory_available_bytes * SHARE_OF_FREE_MEMORY)
+
+
+def plan(
+    choice: Choice,
+    machine: Machine,
+    checkpoint: Checkpoint,
+    limit_bytes: int,
+    prompt_tokens: Sequence[int] | None = None,
+) -> Plan:
+    """What will be done for this choice within `limit_bytes` of memory.
+
+    `prompt_tokens` are the lengths of the prompts where they are known. Raises ChoiceError when the choice, or its
+    baseline, cannot be used; a variant that cannot run is skipped with its reason instead."""
+    check(choice.workload, machine)
+    check_context(choice.workload, checkpoint, prompt_tokens)
+    stacks = _stacks(choice)
+    baseline, notes = _baseline(choice, machine, checkpoint, limit_bytes)
+    own = filling(baseline, checkpoint)
+    setting = _Setting(machine, checkpoint, choice.workload, limit_bytes, own)
+    first = _variant(baseline, (), setting)
+    variants, skipped = _sorted_out(stacks, first, setting)
+    return _assembled(choice, setting, (first, *variants), skipped, notes)
+
+
+def _assembled(
+    choice: Choice, setting: _Setting, variants: tuple[Variant, ...], skipped: tuple[Skipped, ...], notes: list[str]
+) -> Plan:
+    """The plan, with what its variants need together: all of them and the baseline's second process."""
+    together = sum(variant.predicted_bytes for variant in variants) + variants[0].predicted_bytes
+    resident = together <= setting.limit_bytes
+    threads = choice.workload.threads or setting.machine.usable_cores
+    if not resident:
+        notes.append(
+            f"All variants together would need about {gigabytes(together)} of memory, and "
+            f"{gigabytes(setting.limit_bytes)} may be used: they run one after another, the baseline first and last."
+        )
+    return Plan(
+        choice=choice,
+        machine=setting.machine,
+        checkpoint=setting.checkpoint,
+        baseline=variants[0].key,
+        variants=variants,
+        skipped=skipped,
+        resident=resident,
+        predicted_bytes=together if resident else max(variant.predicted_bytes for variant in variants),
+        estimate_s=predictions.seconds(
+            [known(variant.techniques) for variant in variants], setting.checkpoint, choice.workload, threads
+        ),
+        threads=threads,
+        notes=tuple(notes),
+    )
+
+
+def _stacks(choice: Choice) -> list[tuple[str, ...]]:
+    if len(choice.stacks) > settings.MAX_STACKS:
+        raise ChoiceError(
+            f"{len(choice.stacks)} stacks were asked for.", f"Compare at most {settings.MAX_STACKS} at a time."
+        )
+    return [parse_stack(text) for text in choice.stacks]
+
+
+def _sorted_out(
+    stacks: list[tuple[str, ...]], first: Variant, setting: _Setting
+) -> tuple[list[Variant], tuple[Skipped, ...]]:
+    """Each stack once, as a variant or as skipped; what is slow to prepare goes last so that it holds up nobody."""
+    variants: dict[str, Variant] = {}
+    skipped: dict[str, Skipped] = {}
+    for stack in stacks:
+        techniques = completed(stack, setting.own)
+        key = key_of(techniques)
+        if key == first.key or key in variants or key in skipped:
+            continue
+        variant = _variant(techniques, first.techniques, setting)
+        obstacle = _obstacle(variant, setting)
+        if obstacle is None:
+            variants[key] = variant
+        else:
+            skipped[key] = Skipped(key, variant.title, techniques, obstacle)
+    ordered = sorted(variants.values(), key=lambda v: any(t.slow_to_prepare for t in known(v.techniques)))
+    return ordered, tuple(skipped.values())
+
+
+def _variant(techniques: tuple[str, ...], baseline: tuple[str, ...], setting: _Setting) -> Variant:
+    """The variant of these techniques; title, warnings and promises are of those that the baseline does not have."""
+    named = known(name for name in techniques if name not in baseline) or known(techniques)
+    warnings = [technique.warn(setting.machine, setting.checkpoint) for technique in named]
+    return Variant(
+        key=key_of(techniques),
+        title=" + ".join(technique.title for technique in named),
+        techniques=in_slot_order(techniques),
+        predicted_bytes=predictions.process_bytes(known(techniques), setting.checkpoint, setting.workload),
+        warnings=tuple(warning for warning in warnings if warning),
+        promises=tuple(promise for technique in named for promise in technique.promises) if baseline else (),
+    )
+
+
+def _obstacle(variant: Variant, setting: _Setting) -> Obstacle | None:
+    """Why the variant cannot run here: a technique is unavailable, two conflict, or memory is short."""
+    techniques = known(variant.techniques)
+    for technique in techniques:
+        obstacle = technique.why_not(setting.machine, setting.checkpoint) or _conflict(technique, variant.techniques)
+        if obstacle is not None:
+            return obstacle
+    if variant.predicted_bytes > setting.limit_bytes:
+        return Obstacle(
+            f"It would need about {gigabytes(variant.predicted_bytes)} of memory, and "
+            f"{gigabytes(setting.limit_bytes)} may be used.",
+            "Close other programs, choose a smaller precision or model, or raise LEVERS_MEMORY_BYTES.",
+        )
+    return None
+
+
+def _conflict(technique: Technique, others: Sequence[str]) -> Obstacle | None:
+    for other in others:
+        if other in technique.conflicts:
+            return Obstacle(technique.conflicts[other], f"Leave out {technique.id} or {other}.")
+    return None
+
+
+def _baseline(
+    choice: Choice, machine: Machine, checkpoint: Checkpoint, limit_bytes: int
+) -> tuple[tuple[str, ...], list[str]]:
+    """The baseline's techniques, and the sentences that say why it is another than the usual one."""
+    if choice.baseline is not None:
+        given = completed(parse_stack(choice.baseline), filling(parse_stack(PLAIN_BASELINE), checkpoint))
+        _must_run(given, _Setting(machine, checkpoint, choice.workload, limit_bytes, ()))
+        return given, []
+    usual = parse_stack(PLAIN_BASELINE)
+    setting = _Setting(machine, checkpoint, choice.workload, limit_bytes, ())
+    if checkpoint.quantization is not None:
+        note = f"The checkpoint is quantized already ({checkpoint.quantization}), so the baseline is it as stored."
+        return _as_stored(setting), [note]
+    obstacle = _obstacle(_variant(usual, (), setting), setting)
+    if obstacle is None:
+        return usual, []
+    return _as_stored(setting), [f"The baseline is the checkpoint as stored, not {PLAIN_BASELINE}: {obstacle.reason}"]
+
+
+def _as_stored(setting: _Setting) -> tuple[str, ...]:
+    techniques = parse_stack(AS_STORED)
+    _must_run(techniques, setting)
+    return techniques
+
+
+def _must_run(techniques: tuple[str, ...], setting: _Setting) -> None:
+    obstacle = _obstacle(_variant(techniques, (), setting), setting)
+    if obstacle is not None:
+        raise ChoiceError(f"The baseline {key_of(techniques)} cannot run here. {obstacle.reason}", obstacle.remedy)
+
+
+def gigabytes(count: int) -> str:
+    """Bytes in words, decimal units: "2.1 GB", "350 MB"."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

@@ -1,0 +1,93 @@
+"""Stacks of techniques: what was typed, completed from the baseline, and the key that names the result.
+
+Covers words and slots. Whether a stack can run here is decided in `plans.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from optimizers.errors import ChoiceError
+from optimizers.schema import SLOTS, Checkpoint, Slot
+from optimizers.techniques import all_techniques
+from optimizers.techniques.base import Technique
+
+PLAIN_BASELINE = "fp32+sdpa"
+AS_STORED = "library_default"
+STORED_PRECISION = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+
+
+def parse_stack(text: str) -> tuple[str, ...]:
+    """The technique ids of a stack such as "bf16+sdpa", in slot order.
+
+    Raises ChoiceError when it is empty, names an unknown technique, or fills one slot twice."""
+    ids = [part.strip().lower().replace("-", "_").replace(" ", "_") for part in text.split("+")]
+    if not all(ids):
+        raise ChoiceError(
+            f"The stack {shown(text)} is empty or has an empty part.",
+            "Name techniques joined by plus signs, such as bf16+sdpa.",
+        )
+    found = [_technique(name) for name in dict.fromkeys(ids)]
+    _one_per_slot(found, text)
+    return in_slot_order(technique.id for technique in found)
+
+
+def key_of(techniques: Sequence[str]) -> str:
+    """The stable name of a completed stack: its ids in slot order, joined by plus signs."""
+    return "+".join(in_slot_order(techniques))
+
+
+def filling(baseline: tuple[str, ...], checkpoint: Checkpoint) -> tuple[str, ...]:
+    """What fills the slots that a stack does not name. The checkpoint as stored is spelt out, so that a stack which
+    names only its attention still has a precision."""
+    if AS_STORED not in baseline:
+        return baseline
+    return parse_stack(f"{STORED_PRECISION.get(checkpoint.stored_dtype, 'bf16')}+sdpa")
+
+
+def completed(stack: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    """The stack with the baseline's technique in each slot that it leaves open."""
+    taken = {slot for technique in known(stack) for slot in _slots(technique)}
+    added = [technique.id for technique in known(own) if not taken & set(_slots(technique))]
+    return in_slot_order((*stack, *added))
+
+
+def _slots(technique: Technique) -> tuple[Slot, ...]:
+    return (technique.slot, *technique.also_fills)
+
+
+def known(names: Iterable[str]) -> list[Technique]:
+    registry = all_techniques()
+    return [registry[name] for name in names]
+
+
+def in_slot_order(names: Iterable[str]) -> tuple[str, ...]:
+    ordered = sorted(known(names), key=lambda technique: (SLOTS.index(technique.slot), technique.id))
+    return tuple(technique.id for technique in ordered)
+
+
+def _technique(name: str) -> Technique:
+    registry = all_techniques()
+    if name in registry:
+        return registry[name]
+    near = difflib.get_close_matches(name, registry, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    raise ChoiceError(f"There is no technique named {shown(name)}.", f"{hint}The choices are {', '.join(registry)}.")
+
+
+def _one_per_slot(techniques: list[Technique], text: str) -> None:
+    holder: dict[Slot, str] = {}
+    for technique in techniques:
+        for slot in _slots(technique):
+            if slot in holder:
+                raise ChoiceError(
+                    f"The stack {shown(text)} names two techniques for {slot}: {holder[slot]} and {technique.id}.",
+                    "Keep one of them, or put them in two stacks.",
+                )
+            holder[slot] = technique.id
+
+
+def shown(text: str) -> str:
+    """Typed text in a message: quoted, cut short, with control characters spelt out."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")

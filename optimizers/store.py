@@ -1,0 +1,198 @@
+"""Runs on disk: a folder per run, whose append-only event log IS the run; everything else there is derived from it.
+
+    <runs>/<id>/events.jsonl    one protocol.LogLine a line, flushed as it comes; locked while its program lives
+                samples.jsonl   raw samples, one a line
+                run.json        the finished comparison, replaced as a whole
+                logs/<key>.log  what each worker's libraries printed
+
+Covers writing a run and reading one back, whole, cut short or damaged. Every file read here is untrusted; an id is
+checked against a strict pattern and never used as a path before that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from optimizers import protocol
+from optimizers.analysis import Folding, compare
+from optimizers.errors import LeversError, RunNotFound
+from optimizers.results import RUN_SCHEMA, Run, RunSummary
+from optimizers.schema import Plan, Record, RunStatus, from_json, to_json
+
+if sys.platform != "win32":
+    import fcntl
+
+ID_PATTERN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
+EVENTS, SAMPLES, RUN, LOGS, REFERENCE = "events.jsonl", "samples.jsonl", "run.json", "logs", "reference.f32"
+LONGEST_LINE = 64 << 20
+LAST_BYTES = 64 << 10
+
+
+class RunFolder:
+    """One run being written. Safe to use from several threads; `close` once, at the end."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.id = path.name
+        self.path = path
+        self.created_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self.reference = path / REFERENCE
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._events = (path / EVENTS).open("ab")
+        self._samples = (path / SAMPLES).open("ab")
+        _hold(self._events.fileno())
+        (path / LOGS).mkdir()
+        self.planned = self.append(None, protocol.Planned(self.id, self.created_at, plan))
+
+    def append(self, variant: str | None, event: protocol.LogEvent, replica: bool = False) -> protocol.LogLine:
+        """Write one event, flushed, and return its line."""
+        entry = protocol.LogLine(round(time.monotonic() - self._began, 6), variant, event, replica)
+        with self._lock:
+            if not self._events.closed:
+                self._events.write(protocol.line(entry))
+                self._events.flush()
+                if isinstance(event, protocol.SampleTaken):
+                    self._samples.write(protocol.line(event.sample))
+                    self._samples.flush()
+        return entry
+
+    def log_path(self, key: str, replica: bool = False) -> Path:
+        """Where the log of this variant's worker goes; A' has one of its own."""
+        name = re.sub(r"[^A-Za-z0-9_+.-]", "_", key)[:120]
+        return self.path / LOGS / f"{name}{'.second' if replica else ''}.log"
+
+    def write_run(self, run: Run) -> None:
+        """Replace run.json as a whole: a reader sees the old one or the new one."""
+        draft = self.path / f".{RUN}.{secrets.token_hex(4)}"
+        draft.write_text(to_json(run, indent=2), encoding="utf-8")
+        draft.replace(self.path / RUN)
+
+    def close(self) -> None:
+        """Let go of the log and remove the reference, which only running workers need."""
+        with self._lock:
+            self._events.close()
+            self._samples.close()
+        self.reference.unlink(missing_ok=True)
+
+
+class Store:
+    """The runs under one folder, which is made when the first run is."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def create(self, plan: Plan) -> RunFolder:
+        """A new run's folder, its log begun with the plan. Raises LeversError when it cannot be written."""
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            (self.root / name).mkdir()
+            return RunFolder(self.root / name, plan)
+        except OSError as error:
+            raise LeversError(
+                f"No run can be kept in {self.root}: {error.strerror}.",
+                "Free some space, or name another in LEVERS_RUNS.",
+            ) from error
+
+    def runs(self) -> tuple[RunSummary, ...]:
+        """Every readable run, the newest first; what cannot be read as a run is left out."""
+        if not self.root.is_dir():
+            return ()
+        names = sorted((path.name for path in self.root.iterdir() if ID_PATTERN.fullmatch(path.name)), reverse=True)
+        found = (self._summary(name) for name in names)
+        return tuple(summary for summary in found if summary is not None)
+
+    def folder(self, run_id: str) -> Path:
+        """The folder of this run. Raises RunNotFound, also for anything that is not an id."""
+        if ID_PATTERN.fullmatch(run_id) and (self.root / run_id / EVENTS).is_file():
+            return self.root / run_id
+        raise RunNotFound(f"There is no run {run_id[:60]!r} here.", "List the runs with: python -m optimizers runs")
+
+    def load(self, run_id: str) -> Run:
+        """The finished comparison, from run.json or, where that is missing, stale or damaged, from the log again.
+        Raises RunNotFound when there is no such run or its log holds no plan."""
+        path = self.folder(run_id)
+        try:
+            run: Run = from_json(Run, (path / RUN).read_bytes())
+            if run.status != "running" and run.id == run_id and run.schema == RUN_SCHEMA:
+                return run
+        except (OSError, ValidationError):
+            pass
+        result: Run = compare(self.record(run_id))
+        return result
+
+    def record(self, run_id: str) -> Record:
+        """The run as its log tells it. Raises RunNotFound as `load` does."""
+        path = self.folder(run_id)
+        folding = Folding()
+        for entry in _lines(path / EVENTS):
+            folding.add(entry)
+        try:
+            return folding.record("running" if _held(path / EVENTS) else "interrupted")
+        except LeversError as error:
+            raise RunNotFound(f"The run {run_id} cannot be read: its log is damaged.", "Start it again.") from error
+
+    def _summary(self, run_id: str) -> RunSummary | None:
+        path = self.root / run_id / EVENTS
+        try:
+            first = next(_lines(path), None)
+            if first is None or not isinstance(first.event, protocol.Planned):
+                return None
+            plan = first.event.plan
+            keys = tuple(variant.key for variant in plan.variants)
+            return RunSummary(run_id, first.event.created_at, _status(path), plan.checkpoint.id, keys)
+        except OSError:
+            return None
+
+
+def _lines(path: Path) -> Iterator[protocol.LogLine]:
+    """The readable lines of a log; a torn, damaged or overlong one is passed over."""
+    with path.open("rb") as file:
+        while text := file.readline(LONGEST_LINE):
+            try:
+                yield from_json(protocol.LogLine, text)
+            except ValidationError:
+                continue
+
+
+def _status(path: Path) -> RunStatus:
+    """How the run of this log ended, read from its last whole line."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
+        last = file.read().splitlines()[-1:]
+    for text in last:
+        try:
+            event = from_json(protocol.LogLine, text).event
+        except ValidationError:
+            break
+        if isinstance(event, protocol.Ended):
+            return event.status
+    return "running" if _held(path) else "interrupted"
+
+
+def _hold(descriptor: int) -> None:
+    """Lock a log for as long as its writer lives: the kernel lets go of it however the program ends."""
+    if sys.platform != "win32":
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _held(path: Path) -> bool:
+    """Does a living program write this log? Not known on Windows, where it then reads as interrupted."""
+    if sys.platform == "win32":
+        return False
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
