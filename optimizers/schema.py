@@ -338,7 +338,7 @@ class Measurement:
 class Record:
     """A run as its log tells it: the plan and each variant's measurement in plan order, the skipped ones after them.
     `replica_samples` are those of A'. `baseline_scores` are the baseline's own (its text in one pass against itself
-    step by step: the logit noise floor)."""
+    step by step: the logit noise floor). `notes` are sentences about the run as a whole that came up while it ran."""
 
     id: str
     created_at: str
@@ -347,6 +347,7 @@ class Record:
     measurements: tuple[Measurement, ...]
     replica_samples: tuple[Sample, ...] = ()
     reason: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}

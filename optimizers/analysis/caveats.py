@@ -1,0 +1,177 @@
+"""Every warning that a reader needs, in one place, each with its remedy.
+
+Covers what the run itself shows; what a worker or the plan said is passed on as id "note". Ids are stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from optimizers.analysis import quality
+from optimizers.analysis.recommendation import is_four_bit
+from optimizers.analysis.requests import counted, possible
+from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS
+from optimizers.results import Caveat, VariantResult
+from optimizers.schema import Measurement, Record
+
+NEAR_TIE = 0.02
+NO_REMEDY = "Nothing needs doing; read the figures with it in mind."
+_TOLD_BY_FACTS = {"raw_prompt": "chat template", "no_pad_token": "pad"}
+
+
+def caveats(record: Record, variants: Sequence[VariantResult]) -> tuple[Caveat, ...]:
+    """The caveats of a run, those of the whole run first. `variants` are the results computed from `record`."""
+    measured = [item for item in record.measurements if item.status == "measured"]
+    base = next((item for item in measured if item.variant == record.plan.baseline), None)
+    found: list[Caveat] = [
+        *_ending(record),
+        *_checkpoint(record, measured),
+        *_rounds(record, base),
+        *_replica(record, base),
+        *_disturbed(record, measured),
+        *_cut(measured),
+        *_sequential(record),
+    ]
+    noise = quality.logit_noise(base) if base else None
+    for item in measured:
+        found += _paths(item, noise)
+        found += _left_out(item)
+    for result in variants:
+        found += _ties(result)
+    found += _notes(record, {caveat.id for caveat in found})
+    return tuple(dict.fromkeys(found))
+
+
+def _ending(record: Record) -> Iterator[Caveat]:
+    if record.status in ("cancelled", "interrupted", "failed"):
+        word = {"cancelled": "stopped", "interrupted": "cut short", "failed": "ended by a failure"}[record.status]
+        yield Caveat("unfinished", f"The run was {word}; what was measured until then is shown.", "Run it again.")
+    done = {item.variant for item in record.measurements if item.status == "measured"}
+    if record.status != "running" and record.plan.baseline not in done:
+        text = f"The baseline {record.plan.baseline} was not measured, so nothing can be compared with it."
+        yield Caveat("no_baseline", text, "See its row for the reason, or pick another baseline.")
+
+
+def _checkpoint(record: Record, measured: Sequence[Measurement]) -> Iterator[Caveat]:
+    checkpoint = record.plan.checkpoint
+    if checkpoint.low_bit_grid:
+        four = [item.variant for item in measured if is_four_bit(item.techniques)]
+        lead = f"Do not judge 4-bit quality by {', '.join(four)} here. " if four else ""
+        text = f"{lead}4-bit quality measured on this checkpoint is not representative: {checkpoint.low_bit_grid}"
+        yield Caveat("low_bit_grid", text, "Use the model's original checkpoint to judge 4-bit quality.")
+    if not checkpoint.has_chat_template:
+        text = "The checkpoint has no chat template: the prompts went in as raw text, which it continues."
+        yield Caveat(
+            "raw_prompt", text, "Use an instruction-tuned checkpoint, or word prompts as text to be continued."
+        )
+    if not checkpoint.has_pad_token:
+        text = "The tokenizer has no pad token: the end-of-sequence token stands in, with an explicit attention mask."
+        yield Caveat("no_pad_token", text, NO_REMEDY)
+
+
+def _rounds(record: Record, base: Measurement | None) -> Iterator[Caveat]:
+    if base is None or record.status == "running":
+        return
+    count = len(counted(base.samples))
+    if count < LEAST_PAIRS:
+        text = f"Only {count} rounds of the baseline count; a verdict on speed needs {LEAST_PAIRS}."
+        yield Caveat("few_rounds", text, "Ask for more rounds or a longer time budget.")
+    if len(record.plan.choice.workload.prompts) == 1:
+        text = "There is one prompt: how much quality varies from prompt to prompt cannot be said."
+        yield Caveat("one_prompt", text, "Give three or more prompts like those you mean to use.")
+
+
+def _replica(record: Record, base: Measurement | None) -> Iterator[Caveat]:
+    if base is None or record.status == "running":
+        return
+    count = len(counted(record.replica_samples))
+    if count == 0:
+        text = f"The baseline's second process did not run, so the noise floor is taken as {LEAST_FLOOR:.0%}."
+        yield Caveat("no_replica", text, "Run again with more free memory, so that the second process fits.")
+    elif count < 2:
+        text = f"The baseline's second process answered too little to measure the noise: {LEAST_FLOOR:.0%} is used."
+        yield Caveat("noise_unknown", text, "Ask for more rounds or a longer time budget.")
+
+
+def _disturbed(record: Record, measured: Sequence[Measurement]) -> Iterator[Caveat]:
+    samples = [*record.replica_samples, *(sample for item in measured for sample in item.samples)]
+    count = sum(sample.disturbed and not sample.superseded for sample in samples)
+    if count:
+        total = sum(not sample.superseded for sample in samples)
+        text = f"{count} of {total} timed turns were disturbed by other work on this machine, also when repeated."
+        yield Caveat("disturbed", text, "Close other programs and run again.")
+    broken = sum(not possible(sample.timing) for sample in samples)
+    if broken:
+        text = f"{broken} timed turns carried times that no clock can have given; they were left out."
+        yield Caveat("impossible_times", text, "Run again; if it happens again, the machine's clock is at fault.")
+
+
+def _cut(measured: Sequence[Measurement]) -> Iterator[Caveat]:
+    answers = [output for item in measured for output in item.outputs]
+    cut = sum(not output.stopped for output in answers)
+    if cut:
+        text = f"{cut} of {len(answers)} answers were cut at the limit of new tokens before they ended."
+        yield Caveat("cut_answers", text, "Allow more new tokens to see where each answer ends.")
+
+
+def _sequential(record: Record) -> Iterator[Caveat]:
+    if not record.plan.resident and len(record.plan.variants) > 1:
+        text = "The variants do not fit in memory together: they ran one after another, so drift between them counts."
+        yield Caveat("sequential", text, "Compare fewer or smaller variants at a time, or free memory.")
+
+
+def _paths(item: Measurement, noise: float | None) -> Iterator[Caveat]:
+    found = quality.path_disagreement(item, noise)
+    if found:
+        text = (
+            f"On the first {found.positions} positions of the text, {item.variant} has a mean KL divergence of "
+            f"{found.one_pass:.2g} nats in one pass and {found.timed:.2g} step by step, as answers are made; the "
+            "latter is shown."
+        )
+        yield Caveat("path_disagreement", text, NO_REMEDY, item.variant)
+
+
+def _left_out(item: Measurement) -> Iterator[Caveat]:
+    count, names = quality.left_out(item)
+    if count:
+        text = f"{count} positions of {item.variant} have no quality figure ({', '.join(names)})."
+        remedy = (
+            "Shorter prompts or fewer new tokens leave fewer out; a variant whose figures are not finite is broken."
+        )
+        yield Caveat("positions_left_out", text, remedy, item.variant)
+
+
+def _ties(result: VariantResult) -> Iterator[Caveat]:
+    found = result.quality.first_divergence if result.quality else ()
+    ties = 0
+    for item in found:
+        candidates = item.disagreement.baseline if item.disagreement else ()
+        ties += len(candidates) > 1 and abs(candidates[0].probability - candidates[1].probability) < NEAR_TIE
+    if ties:
+        text = (
+            f"{ties} answers of {result.key} part from the baseline's at a near tie, where either word was as likely."
+        )
+        yield Caveat(
+            "near_tie", text, "Judge by KL divergence and same-top, not by the first differing word.", result.key
+        )
+
+
+def _notes(record: Record, known: set[str]) -> Iterator[Caveat]:
+    for text in (*record.plan.notes, *record.notes):
+        yield Caveat("note", text, NO_REMEDY)
+    covered = [mark for name, mark in _TOLD_BY_FACTS.items() if name in known]
+    said: dict[str, list[str]] = {}
+    for item in record.measurements:
+        for text in item.notes:
+            if not any(mark in text.lower() for mark in covered):
+                said.setdefault(text, []).append(item.variant)
+    yield from _by_reach(said, len(record.plan.variants))
+
+
+def _by_reach(said: dict[str, list[str]], variants: int) -> Iterable[Caveat]:
+    """A note that every variant carries is about the run."""
+    for text, keys in said.items():
+        if len(keys) >= variants:
+            yield Caveat("note", text, NO_REMEDY)
+        else:
+            yield from (Caveat("note", text, NO_REMEDY, key) for key in keys)

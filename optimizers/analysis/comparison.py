@@ -1,0 +1,118 @@
+"""A record becomes the finished comparison: `compare(record)` gives the `results.Run` that run.json holds.
+
+Covers putting the pieces together; each figure's rule is in the module that computes it. Only a variant that was
+measured carries latency, memory, ratios, quality and points: one that was not applied keeps its census, reason and
+remedy and is never shown as if it had been applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from optimizers.analysis import quality, verdicts
+from optimizers.analysis.caveats import caveats
+from optimizers.analysis.latency import latency, point
+from optimizers.analysis.promises import judge
+from optimizers.analysis.recommendation import recommend
+from optimizers.analysis.requests import counted
+from optimizers.results import ModelFacts, NoiseFloor, Run, VariantResult
+from optimizers.schema import Checkpoint, Measurement, Promise, Record, Sample
+
+
+@dataclass(frozen=True)
+class _Base:
+    """What every variant is held against; `measurement` is None when the baseline was not measured."""
+
+    measurement: Measurement | None
+    rounds: dict[int, Sample]
+    floor: NoiseFloor
+
+
+def compare(record: Record) -> Run:
+    """The comparison that a run's record supports, so far as it goes. Pure; the same record gives the same run."""
+    base = _base(record)
+    promises = {variant.key: variant.promises for variant in record.plan.variants}
+    variants = tuple(_result(item, base, record, promises.get(item.variant, ())) for item in record.measurements)
+    plan = record.plan
+    return Run(
+        id=record.id,
+        created_at=record.created_at,
+        status=record.status,
+        machine=plan.machine,
+        model=_facts(plan.checkpoint),
+        workload=plan.choice.workload,
+        baseline=plan.baseline,
+        noise_floor=base.floor,
+        variants=variants,
+        recommendation=recommend(variants, plan.baseline, plan.checkpoint),
+        caveats=caveats(record, variants),
+        notes=tuple(dict.fromkeys((*plan.notes, *record.notes))),
+        reason=record.reason,
+    )
+
+
+def _base(record: Record) -> _Base:
+    measured = [item for item in record.measurements if item.variant == record.plan.baseline]
+    measurement = measured[0] if measured and measured[0].status == "measured" else None
+    rounds = counted(measurement.samples) if measurement else {}
+    noise = quality.logit_noise(measurement) if measurement else None
+    return _Base(measurement, rounds, verdicts.noise_floor(counted(record.replica_samples), rounds, noise))
+
+
+def _result(item: Measurement, base: _Base, record: Record, promises: tuple[Promise, ...]) -> VariantResult:
+    result = VariantResult(
+        key=item.variant,
+        title=item.title,
+        techniques=item.techniques,
+        status=item.status,
+        reason=item.reason,
+        remedy=item.remedy,
+        census=item.census,
+        cost=item.cost,
+        outputs=item.outputs,
+        log_tail=item.log_tail,
+    )
+    if item.status != "measured":
+        return result
+    return _measured(result, item, base, record, promises)
+
+
+def _measured(
+    result: VariantResult, item: Measurement, base: _Base, record: Record, promises: tuple[Promise, ...]
+) -> VariantResult:
+    rounds = counted(item.samples)
+    samples = list(rounds.values())
+    workload = record.plan.choice.workload
+    figures = latency(samples)
+    is_baseline = item.variant == record.plan.baseline
+    judged_against = None if is_baseline else base.measurement
+    versus = None
+    if is_baseline:
+        versus = verdicts.baseline_row(rounds)
+    elif base.measurement is not None:
+        versus = verdicts.versus_baseline(rounds, base.rounds, item.memory, base.measurement.memory, base.floor)
+    measured = replace(
+        result,
+        points=(point(samples, figures, workload.batch_size),) if figures else (),
+        latency=figures,
+        memory=item.memory,
+        quality=quality.quality(item, judged_against, workload.seed) if judged_against else None,
+        versus_baseline=versus,
+    )
+    return replace(measured, promises=judge(promises, measured, record.plan)) if judged_against else measured
+
+
+def _facts(checkpoint: Checkpoint) -> ModelFacts:
+    return ModelFacts(
+        id=checkpoint.id,
+        source=checkpoint.source,
+        revision=checkpoint.revision,
+        task=checkpoint.task,
+        parameters=checkpoint.parameters,
+        architecture=checkpoint.architecture,
+        stored_dtype=checkpoint.stored_dtype,
+        disk_bytes=checkpoint.disk_bytes,
+        context_length=checkpoint.context_length,
+        quantization=checkpoint.quantization,
+        low_bit_grid=checkpoint.low_bit_grid,
+    )

@@ -1,0 +1,203 @@
+"""What a technique's documentation promises against what was measured, and why when it did not come true.
+
+The reasons come from evidence in the run (the processor's instruction sets, the census, the checkpoint's shape), by
+the rules listed in `_SPEED`, `_BYTES` and `_QUALITY`; none is a guess from the name of a model. A promise is kept when
+the figure lies in the promised range. A speed whose interval reaches into the range from outside is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from optimizers.results import PromiseResult, Ratio, VariantResult
+from optimizers.schema import Plan, Promise
+
+SMALL_HIDDEN_SIZE = 1024
+MOST_REASONS = 3
+UNEXPLAINED = "Nothing in the evidence of this run explains it."
+
+_SPEEDS = {"decode": "decode speed", "ttft": "speed to the first token", "prefill": "prefill speed"}
+_NATIVE_INT8 = ("vnni", "amx_int8", "asimddp", "i8mm")
+_NATIVE_FP16 = ("avx512_fp16", "amx_fp16", "fphp", "asimdhp")
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One variant and the plan it belongs to."""
+
+    result: VariantResult
+    plan: Plan
+
+    def has(self, *words: str) -> bool:
+        """Whether a technique's id contains one of the words."""
+        return any(word in technique for technique in self.result.techniques for word in words)
+
+    def processor_has(self, *words: str) -> bool:
+        return any(word in name for name in self.plan.machine.instruction_sets for word in words)
+
+
+def judge(promises: Sequence[Promise], result: VariantResult, plan: Plan) -> tuple[PromiseResult, ...]:
+    """Each promise with what was measured of it. `result` is a measured variant with its ratios."""
+    return tuple(_judge(promise, _Case(result, plan)) for promise in promises)
+
+
+def _judge(promise: Promise, case: _Case) -> PromiseResult:
+    if promise.metric in _SPEEDS:
+        measured, kept, why = _speed(promise, case)
+    elif promise.metric in ("weights_bytes", "run_peak_bytes"):
+        measured, kept, why = _bytes(promise, case)
+    elif promise.metric == "kl_divergence":
+        measured, kept, why = _quality(promise, case)
+    else:
+        measured, kept, why = None, None, "This program does not measure it."
+    return PromiseResult(promise.claim, promise.promised, measured, kept, why, promise.source)
+
+
+_Judged = tuple[str | None, bool | None, str | None]
+
+
+def _speed(promise: Promise, case: _Case) -> _Judged:
+    versus = case.result.versus_baseline
+    ratio: Ratio | None = getattr(versus, promise.metric or "", None)
+    if ratio is None:
+        return None, None, "Baseline and variant have no round in common that carries this figure."
+    measured = f"{ratio.ratio:.2f}x the baseline's {_SPEEDS[promise.metric or '']}"
+    if ratio.verdict == "too few rounds":
+        return measured, None, "There are too few rounds for a verdict on speed."
+    if _within(promise, ratio.ratio):
+        return measured, True, None
+    if ratio.low is not None and ratio.high is not None and _overlaps(promise, ratio.low, ratio.high):
+        return measured, None, "The interval reaches into the promised range; more rounds would decide."
+    return measured, False, _why(_SPEED, case)
+
+
+def _bytes(promise: Promise, case: _Case) -> _Judged:
+    value: float | None = getattr(case.result.versus_baseline, promise.metric or "", None)
+    if value is None:
+        return None, None, "This machine does not tell the figure."
+    what = "bytes of weights" if promise.metric == "weights_bytes" else "peak memory"
+    kept = _within(promise, value)
+    return f"{value:.2f}x the baseline's {what}", kept, None if kept else _why(_BYTES, case)
+
+
+def _quality(promise: Promise, case: _Case) -> _Judged:
+    quality = case.result.quality
+    if quality is None or quality.kl_divergence is None:
+        return None, None, "The answers were not scored."
+    value = quality.kl_divergence.mean
+    kept = _within(promise, value)
+    return f"mean KL divergence {value:.2g} nats", kept, None if kept else _why(_QUALITY, case)
+
+
+def _within(promise: Promise, value: float) -> bool:
+    return _overlaps(promise, value, value)
+
+
+def _overlaps(promise: Promise, low: float, high: float) -> bool:
+    return (promise.low is None or high >= promise.low) and (promise.high is None or low <= promise.high)
+
+
+_Rule = Callable[[_Case], str | None]
+
+
+def _why(rules: Sequence[_Rule], case: _Case) -> str:
+    reasons = [reason for rule in rules if (reason := rule(case))]
+    return " ".join(reasons[:MOST_REASONS]) or UNEXPLAINED
+
+
+def _other_baseline(case: _Case) -> str | None:
+    if case.plan.baseline.split("+")[0] == "fp32":
+        return None
+    return f"The promise is made against full precision; the baseline here is {case.plan.baseline}."
+
+
+def _no_native_bf16(case: _Case) -> str | None:
+    if not case.has("bf16") or case.plan.machine.gpus or case.processor_has("bf16"):
+        return None
+    return "This processor has no native bf16 instructions, so values are widened before each product."
+
+
+def _no_native_fp16(case: _Case) -> str | None:
+    if not case.has("fp16") or case.plan.machine.gpus or case.processor_has(*_NATIVE_FP16):
+        return None
+    return "This processor has no native fp16 arithmetic, so values are widened before each product."
+
+
+def _no_native_int8(case: _Case) -> str | None:
+    if not case.has("int8") or case.plan.machine.gpus or case.processor_has(*_NATIVE_INT8):
+        return None
+    return "This processor has no instructions for int8 products (VNNI, AMX or their like)."
+
+
+def _gpu_kernels(case: _Case) -> str | None:
+    if not case.has("bnb_") or case.plan.machine.gpus:
+        return None
+    return "bitsandbytes is written for GPUs; there is none here, and its processor path is slower."
+
+
+def _not_compiled(case: _Case) -> str | None:
+    census = case.result.census
+    if not case.has("torchao_") or census is None or census.compile is not None:
+        return None
+    return "Nothing is compiled here, so packed weights are unpacked in steps of their own for each product."
+
+
+def _one_request(case: _Case) -> str | None:
+    if not case.has("dynamic") or case.plan.choice.workload.batch_size > 1:
+        return None
+    return "One request at a time leaves each step a single row, too little work to repay quantizing it first."
+
+
+def _small_matrices(case: _Case) -> str | None:
+    hidden = case.plan.checkpoint.hidden_size
+    if not 0 < hidden < SMALL_HIDDEN_SIZE:
+        return None
+    return f"The model's matrices are small ({hidden} wide), so the work around each product outweighs what it saves."
+
+
+def _embeddings(case: _Case) -> str | None:
+    checkpoint, census = case.plan.checkpoint, case.result.census
+    if not checkpoint.parameters or census is None or not census.modules_converted:
+        return None
+    share = 1 - checkpoint.linear_parameters / checkpoint.parameters
+    if share < 0.1:
+        return None
+    return f"{share:.0%} of the parameters are outside the linear layers (embeddings, mostly) and stay as they were."
+
+
+def _skipped_modules(case: _Case) -> str | None:
+    census = case.result.census
+    if census is None or not census.modules_skipped:
+        return None
+    most = max(census.modules_skipped, key=lambda skipped: skipped.count)
+    total = sum(skipped.count for skipped in census.modules_skipped)
+    return f"{total} modules were left as they were, such as {most.name}: {most.why.rstrip('.')}."
+
+
+def _program_itself(case: _Case) -> str | None:
+    memory = case.result.memory
+    if memory is None or not memory.run_peak_bytes:
+        return None
+    share = memory.runtime_bytes / memory.run_peak_bytes
+    if share < 0.2:
+        return None
+    return f"{share:.0%} of the peak is the program with its libraries, which no technique makes smaller."
+
+
+def _grid(case: _Case) -> str | None:
+    return case.plan.checkpoint.low_bit_grid
+
+
+_SPEED: tuple[_Rule, ...] = (
+    _other_baseline,
+    _no_native_bf16,
+    _no_native_fp16,
+    _no_native_int8,
+    _gpu_kernels,
+    _not_compiled,
+    _one_request,
+    _small_matrices,
+)
+_BYTES: tuple[_Rule, ...] = (_other_baseline, _embeddings, _skipped_modules, _program_itself)
+_QUALITY: tuple[_Rule, ...] = (_grid, _other_baseline)

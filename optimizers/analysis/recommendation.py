@@ -1,0 +1,104 @@
+"""The one sentence for the reader who wants to know what to use.
+
+The rule, in order: the fastest variant whose verdict on decoding is "faster" with indistinguishable or slightly
+different quality; else the smallest variant that saves a tenth of the weights at indistinguishable quality; else the
+baseline, once at least one verdict was reached. With nothing to go by there is none. The quality words are those of
+`quality_words.py`. 4-bit quality on a checkpoint that was 4-bit before is never used without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimizers.analysis.quality_words import ACCEPTABLE, QualityWord, quality_word
+from optimizers.results import Recommendation, VariantResult
+from optimizers.schema import Checkpoint
+
+WORTHWHILE_BYTES = 0.9
+_FOUR_BIT = ("nf4", "fp4", "int4", "4bit")
+_SETTLED = ("faster", "slower", "within noise")
+
+
+def is_four_bit(techniques: Sequence[str]) -> bool:
+    """Whether a stack stores weights in 4 bits, by the names that such techniques go by."""
+    return any(mark in technique for technique in techniques for mark in _FOUR_BIT)
+
+
+def word_of(result: VariantResult) -> QualityWord | None:
+    """The quality word of a measured variant's answers; None when they were not scored."""
+    quality = result.quality
+    if quality is None:
+        return None
+    kl, top = quality.kl_divergence, quality.same_top
+    return quality_word(kl.mean if kl else None, top.rate if top else None)
+
+
+def recommend(variants: Sequence[VariantResult], baseline: str, checkpoint: Checkpoint) -> Recommendation | None:
+    """The recommendation that the measured variants support, None when they support none."""
+    measured = [item for item in variants if item.status == "measured"]
+    others = [item for item in measured if item.key != baseline]
+    fast = [item for item in others if _verdict(item) == "faster" and word_of(item) in ACCEPTABLE]
+    if fast:
+        return _fastest(max(fast, key=_speed), checkpoint)
+    small = [item for item in others if _saving(item) <= WORTHWHILE_BYTES and word_of(item) == "indistinguishable"]
+    if small:
+        return _smallest(min(small, key=_saving), checkpoint)
+    base = next((item for item in measured if item.key == baseline), None)
+    if base is None or not any(_verdict(item) in _SETTLED for item in others):
+        return None
+    return Recommendation(
+        key=base.key,
+        text=f"Stay with {base.title}.",
+        reason="No variant was faster with acceptable quality, and none saved memory with indistinguishable quality.",
+        condition=_condition(base, checkpoint),
+    )
+
+
+def _fastest(item: VariantResult, checkpoint: Checkpoint) -> Recommendation:
+    return Recommendation(
+        key=item.key,
+        text=f"Use {item.title}.",
+        reason=f"It decodes {_speed(item):.2f}x as fast as the baseline, and its quality is {_words(item)}.",
+        condition=_condition(item, checkpoint),
+    )
+
+
+def _smallest(item: VariantResult, checkpoint: Checkpoint) -> Recommendation:
+    speed = {
+        "slower": f"it decodes at {_speed(item):.2f}x the baseline's speed",
+        "within noise": "its speed is the baseline's within the noise",
+    }.get(_verdict(item) or "", "its speed has too few rounds for a verdict")
+    return Recommendation(
+        key=item.key,
+        text=f"Use {item.title} where memory is what you lack.",
+        reason=(
+            f"Its weights take {_saving(item):.2f}x the baseline's bytes and its quality is {_words(item)}; {speed}."
+        ),
+        condition=_condition(item, checkpoint),
+    )
+
+
+def _condition(item: VariantResult, checkpoint: Checkpoint) -> str:
+    parts = ["This holds for this model, these prompts and this machine."]
+    if is_four_bit(item.techniques) and checkpoint.low_bit_grid:
+        parts.append(f"Its 4-bit quality is not representative: {checkpoint.low_bit_grid}")
+    return " ".join(parts)
+
+
+def _words(item: VariantResult) -> str:
+    return {"indistinguishable": "indistinguishable", "slight": "slightly different"}[word_of(item) or ""]
+
+
+def _verdict(item: VariantResult) -> str | None:
+    decode = item.versus_baseline.decode if item.versus_baseline else None
+    return decode.verdict if decode else None
+
+
+def _speed(item: VariantResult) -> float:
+    decode = item.versus_baseline.decode if item.versus_baseline else None
+    return decode.ratio if decode else 0.0
+
+
+def _saving(item: VariantResult) -> float:
+    ratio = item.versus_baseline.weights_bytes if item.versus_baseline else None
+    return 1.0 if ratio is None else ratio

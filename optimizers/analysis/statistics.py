@@ -1,0 +1,134 @@
+"""The formulas: medians, paired ratios, spreads, rates, perplexity ratios and the bootstrap.
+
+Covers numbers in, numbers out, no records of a run. Sequences are one-dimensional and finite. The distributions come
+from scipy.special, whose functions scipy.stats itself calls (scipy.stats takes twice the memory to import).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from optimizers.results import Interval, Rate, Spread, Stat
+
+Z_95 = 1.959963984540054
+RESAMPLES = 2000
+# A percentile is shown when at least one position in expectation lies above it.
+PERCENTILE_NEEDS = {99: 100, 95: 20, 90: 10}
+_LARGEST_EXPONENT = 700.0
+
+
+def stat(values: Sequence[float]) -> Stat | None:
+    """The median with a distribution-free 95 % interval from order statistics; None without values.
+
+    The interval is [x(k), x(n+1-k)] with the largest k for which P(Binomial(n, 1/2) < k) <= 0.025 (Conover, Practical
+    Nonparametric Statistics, on quantiles); its ends are None under six values, where no such k exists."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    n = len(ordered)
+    k = sum(1 for below in range(n // 2) if special.bdtr(below, n, 0.5) <= 0.025)
+    low, high = (ordered[k - 1], ordered[n - k]) if k else (None, None)
+    return Stat(median=float(np.median(ordered)), low=low, high=high, n=n)
+
+
+def paired_ratio(pairs: Sequence[tuple[float, float]]) -> Interval | None:
+    """The geometric mean of first / second over pairs of positive figures, with its 95 % interval.
+
+    The mean of the log-ratios and its t interval with n - 1 degrees of freedom, transformed back. The ends are None
+    with one pair, the whole is None with none."""
+    if not pairs:
+        return None
+    logs = [math.log(first) - math.log(second) for first, second in pairs]
+    n = len(logs)
+    mean = math.fsum(logs) / n
+    if n < 2:
+        return Interval(exp(mean), None, None)
+    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in logs) / (n - 1))
+    half = float(special.stdtrit(n - 1, 0.975)) * deviation / math.sqrt(n)
+    return Interval(exp(mean), exp(mean - half), exp(mean + half))
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Per-position figures summed up as llama.cpp's perplexity tool does; None without values.
+
+    Standard error of the mean: sqrt((E[x^2] - E[x]^2) / (n - 1)); percentiles interpolate linearly between the
+    positions (n - 1) * p. One that fewer positions than PERCENTILE_NEEDS cannot carry is None."""
+    if not values:
+        return None
+    array = np.asarray(values, dtype=np.float64)
+    n = len(array)
+    percentiles = {p: float(np.percentile(array, p)) if n >= need else None for p, need in PERCENTILE_NEEDS.items()}
+    return Spread(
+        mean=float(array.mean()),
+        se=math.sqrt(float(array.var()) / (n - 1)) if n > 1 else None,
+        max=float(array.max()),
+        p99=percentiles[99],
+        p95=percentiles[95],
+        p90=percentiles[90],
+        median=float(np.median(array)),
+        min=float(array.min()),
+    )
+
+
+def rate(hits: int, n: int) -> Rate | None:
+    """A share with its binomial standard error sqrt(p (1 - p) / (n - 1)), as llama.cpp's perplexity tool has it; None
+    when `n` is 0."""
+    if n < 1:
+        return None
+    share = hits / n
+    return Rate(rate=share, se=math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else None, n=n)
+
+
+def perplexity(logprobs: Sequence[float]) -> float:
+    """exp of the mean negative log-probability (nats) of a passage's tokens; needs at least one."""
+    return exp(-math.fsum(logprobs) / len(logprobs))
+
+
+def perplexity_ratio(variant: Sequence[float], baseline: Sequence[float]) -> Interval:
+    """Perplexity of the variant over the baseline's on the same tokens, from their log-probabilities in nats.
+
+    The log-ratio's variance is var(variant) + var(baseline) - 2 cov, each over n - 1 (llama.cpp's perplexity tool),
+    which is the variance of the difference per token; the interval is exp(mean +- 1.96 se). Needs at least one."""
+    difference = np.asarray(baseline, dtype=np.float64) - np.asarray(variant, dtype=np.float64)
+    mean = float(difference.mean())
+    if len(difference) < 2:
+        return Interval(exp(mean), None, None)
+    se = math.sqrt(float(difference.var()) / (len(difference) - 1))
+    return Interval(exp(mean), exp(mean - Z_95 * se), exp(mean + Z_95 * se))
+
+
+def delta_p(variant: Sequence[float], baseline: Sequence[float]) -> list[float]:
+    """Probability of each passage token under the variant minus that under the baseline, from log-probabilities."""
+    difference: NDArray[np.float64] = np.exp(np.asarray(variant)) - np.exp(np.asarray(baseline))
+    return [float(x) for x in difference]
+
+
+def root_mean_square(values: Sequence[float]) -> float:
+    """sqrt(E[x^2]); needs at least one value."""
+    return math.sqrt(math.fsum(x * x for x in values) / len(values))
+
+
+def bootstrap_mean(groups: Sequence[Sequence[float]], seed: int) -> Interval | None:
+    """The mean over all positions, with a 95 % percentile interval from resampling whole groups (prompts), because
+    the tokens of one prompt are not independent (Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13).
+
+    None with fewer than two non-empty groups."""
+    filled = [group for group in groups if group]
+    if len(filled) < 2:
+        return None
+    sums = np.array([math.fsum(group) for group in filled])
+    counts = np.array([len(group) for group in filled])
+    picks = np.random.default_rng(seed).integers(0, len(filled), size=(RESAMPLES, len(filled)))
+    means = sums[picks].sum(axis=1) / counts[picks].sum(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Interval(float(sums.sum() / counts.sum()), float(low), float(high))
+
+
+def exp(x: float) -> float:
+    """e^x, held within what a float can carry, so that a broken variant gives an extreme figure and not an error."""
+    return math.exp(max(-_LARGEST_EXPONENT, min(x, _LARGEST_EXPONENT)))
