@@ -1,0 +1,36 @@
+"""8-bit weights (bitsandbytes LLM.int8): 8-bit matrices, outlying inputs kept apart in 16 bits.
+
+The output head stays as it was (transformers leaves it out). Converts GPT-2's Conv1D layers too. A base of fp32 is
+computed in fp16 inside.
+"""
+
+from __future__ import annotations
+
+from optimizers.schema import Promise
+from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.shared import linears_converted, made_for_gpus, weights_need
+
+_SOURCE = "transformers documentation, Bitsandbytes: huggingface.co/docs/transformers/quantization/bitsandbytes"
+
+
+def _options(context: LoadContext) -> LoadOptions:
+    from transformers import BitsAndBytesConfig
+
+    return LoadOptions(quantization=BitsAndBytesConfig(load_in_8bit=True))
+
+
+TECHNIQUE = Technique(
+    id="bnb_int8",
+    slot="weights",
+    title="8-bit weights (bitsandbytes)",
+    summary="Linear layers stored in 8 bits; the few large inputs are computed apart so that quality holds.",
+    promises=(
+        Promise("4x less memory than fp32 (2x less than fp16)", "0.25x the bytes", _SOURCE, "weights_bytes", None, 0.3),
+        Promise("A minor drop in accuracy", "minor", _SOURCE),
+    ),
+    why_not=weights_need("bitsandbytes"),
+    warn=made_for_gpus,
+    options=_options,
+    verify=linears_converted("bitsandbytes", "Leave it out for this model."),
+    linear_bytes=1.0,
+)

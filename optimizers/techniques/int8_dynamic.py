@@ -1,0 +1,45 @@
+"""8-bit weights and arithmetic (PyTorch dynamic int8): torch's quantize_dynamic over nn.Linear.
+
+One scale for each weight matrix; activations are quantized as they come, one scale for the whole tensor, which is why a
+long prompt in one pass is less exact than token by token. The plain call converts the output head as well: a tied head
+becomes a copy of its own, and the embedding stays as it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from optimizers.schema import Promise
+from optimizers.techniques.base import LoadContext, Technique
+from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, slow_int8, weights_need
+
+_SOURCE = "PyTorch blog, Introduction to Quantization on PyTorch (2020)"
+_NEEDS_FP32 = "PyTorch's dynamic int8 takes float32 inputs only: combine it with fp32."
+
+
+def _transform(model: Any, context: LoadContext) -> Any:
+    import torch
+    from torch.ao.quantization import quantize_dynamic
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch announces that this function will leave; it is what the guides teach
+        return quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
+
+
+TECHNIQUE = Technique(
+    id="int8_dynamic",
+    slot="weights",
+    title="8-bit weights and arithmetic (PyTorch dynamic int8)",
+    summary="Linear layers stored and computed in 8-bit whole numbers; the scale of the inputs is found as they come.",
+    promises=(
+        Promise("About 4x smaller", "0.25x the bytes", _SOURCE, "weights_bytes", None, 0.3),
+        Promise("2x to 3x faster", "2x to 3x", _SOURCE, "decode", 2.0, None),
+    ),
+    why_not=weights_need(None),
+    warn=slow_int8,
+    transform=_transform,
+    verify=linears_converted("PyTorch's dynamic int8", LINEAR_ONLY),
+    linear_bytes=1.0,
+    conflicts={"bf16": _NEEDS_FP32, "fp16": _NEEDS_FP32, "library_default": _NEEDS_FP32},
+)

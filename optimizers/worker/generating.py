@@ -1,0 +1,193 @@
+"""One request: text in, tokens out one by one, every stage clocked.
+
+Drives the model's own generate() with greedy decoding and no stop token, so that every variant does equal work; the
+natural answer is what comes before the first stop token. Batches are not covered.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers.generation.streamers import BaseStreamer
+
+from optimizers.errors import ChoiceError
+from optimizers.schema import Output, Timing
+from optimizers.worker import clock
+from optimizers.worker.loading import Loaded
+
+_STREAM_EVERY_S = 0.25
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one request gave: see `protocol.Answered` for the meaning of `prompt_ids` and `scored_ids`."""
+
+    timing: Timing
+    output: Output
+    prompt_ids: tuple[int, ...]
+    scored_ids: tuple[int, ...]
+
+
+class Streamer(BaseStreamer):  # type: ignore[misc]
+    """Notes when each new token arrives on the host; now and then hands the answer so far to `show`."""
+
+    def __init__(self, stop_ids: frozenset[int], show: Callable[[list[int], int], None] | None) -> None:
+        self.ids: list[int] = []
+        self.times: list[float] = []
+        self._stop_ids = stop_ids
+        self._show = show
+        self._prompt_seen = False
+        self._natural: int | None = None
+        self._shown_at = 0.0
+
+    def put(self, value: torch.Tensor) -> None:
+        """generate() hands over the prompt first, then one token at a time."""
+        if not self._prompt_seen:
+            self._prompt_seen = True
+            return
+        now = time.perf_counter()
+        self.times.append(now)
+        self.ids.append(int(value.reshape(-1)[0]))
+        if self._natural is None and self.ids[-1] in self._stop_ids:
+            self._natural = len(self.ids) - 1
+        if self._show is not None and now - self._shown_at >= _STREAM_EVERY_S:
+            self._shown_at = now
+            self._show(self.natural_ids, len(self.ids))
+
+    def end(self) -> None:
+        """Nothing is left over."""
+
+    @property
+    def natural_ids(self) -> list[int]:
+        """The tokens before the first stop token."""
+        return self.ids if self._natural is None else self.ids[: self._natural]
+
+    @property
+    def stopped(self) -> bool:
+        return self._natural is not None
+
+
+class Generator:
+    """Answers prompts with one loaded model."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+        self._prefill_s = 0.0
+        self._accepted = set(inspect.signature(loaded.model.forward).parameters)
+        self._clock_prefill()
+
+    def answer(
+        self,
+        request: int,
+        prompt: str,
+        max_new_tokens: int,
+        show: Callable[[str, int], None] | None = None,
+        processors: Sequence[LogitsProcessor] = (),
+    ) -> Answer:
+        """One request of exactly `max_new_tokens` tokens. `show` gets the text so far and the number of tokens.
+
+        Raises ChoiceError when prompt and answer do not fit the model's context."""
+        loaded = self.loaded
+        before = clock.account()
+        start = time.perf_counter()
+        inputs = self.encode(prompt)
+        tokenized = time.perf_counter()
+        prompt_ids = tuple(inputs["input_ids"][0].tolist())
+        self._check_length(len(prompt_ids), max_new_tokens)
+        streamer = Streamer(loaded.stop_ids, None if show is None else lambda ids, count: show(self.text(ids), count))
+        self.generate(inputs, max_new_tokens, processors, streamer)
+        generated = time.perf_counter()
+        text = self.text(streamer.natural_ids)
+        end = time.perf_counter()
+        used = clock.usage(before, clock.account())
+        timing = Timing(
+            prompt_tokens=len(prompt_ids),
+            tokenize_s=tokenized - start,
+            prefill_s=self._prefill_s,
+            ttft_s=streamer.times[0] - start,
+            detokenize_s=end - generated,
+            total_s=end - start,
+            token_times_s=tuple(at - start for at in streamer.times),
+            processor_s=used.processor_s,
+            waited_s=used.waited_s,
+            others_s=used.others_s,
+            threads=loaded.threads,
+        )
+        natural = tuple(streamer.natural_ids)
+        output = Output(request, text, natural, streamer.stopped, len(streamer.ids))
+        return Answer(timing, output, prompt_ids, tuple(streamer.ids[: len(natural) + streamer.stopped]))
+
+    def encode(self, prompt: str) -> dict[str, torch.Tensor]:
+        """Token ids and mask, each (1, tokens): through the chat template when there is one, else the prompt itself."""
+        tokenizer = self.loaded.tokenizer
+        if tokenizer.chat_template:
+            messages = [{"role": "user", "content": prompt}]
+            encoded = tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+            )
+        else:
+            encoded = tokenizer(prompt, return_tensors="pt")
+        ids = encoded["input_ids"].to(torch.long)
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if "token_type_ids" in self._accepted and "token_type_ids" in encoded:
+            inputs["token_type_ids"] = encoded["token_type_ids"]
+        return {name: tensor.to(self.loaded.model.device) for name, tensor in inputs.items()}
+
+    def generate(
+        self,
+        inputs: dict[str, torch.Tensor],
+        max_new_tokens: int,
+        processors: Sequence[LogitsProcessor] = (),
+        streamer: Streamer | None = None,
+    ) -> torch.Tensor:
+        """Prompt and answer, (1, tokens + max_new_tokens): the timed path, for requests and for scoring alike."""
+        config = GenerationConfig(
+            max_new_tokens=max_new_tokens,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=self.loaded.pad_id,
+            use_cache=True,
+        )
+        result: torch.Tensor = self.loaded.model.generate(
+            **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors), streamer=streamer
+        )
+        return result
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of an answer, special tokens left out."""
+        return str(self.loaded.tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        """Token ids of plain text, without special tokens."""
+        return tuple(self.loaded.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _check_length(self, prompt_tokens: int, max_new_tokens: int) -> None:
+        limit = self.loaded.context_length
+        if prompt_tokens == 0:
+            raise ChoiceError("The prompt is empty: it gives the model no token.", "Write at least one word.")
+        if max_new_tokens < 1:
+            raise ChoiceError(f"{max_new_tokens} new tokens were asked for.", "Ask for at least 1.")
+        if limit and prompt_tokens + max_new_tokens > limit:
+            raise ChoiceError(
+                f"The prompt has {prompt_tokens} tokens and {max_new_tokens} new ones were asked for, "
+                f"but this model's context holds {limit}.",
+                f"Shorten the prompt, or ask for at most {max(0, limit - prompt_tokens)} new tokens.",
+            )
+
+    def _clock_prefill(self) -> None:
+        """Time generate()'s own forward of the prompt, which is one method of the model (GenerationMixin._prefill)."""
+        original = self.loaded.model._prefill
+
+        def timed(*arguments: Any, **named: Any) -> Any:
+            start = time.perf_counter()
+            outputs = original(*arguments, **named)
+            self._prefill_s = time.perf_counter() - start
+            return outputs
+
+        self.loaded.model._prefill = timed

@@ -1,0 +1,248 @@
+"""From a folder and a stack of technique ids to a model that can answer.
+
+Covers what from_pretrained is told (only what the stack's techniques say), quieting the libraries, thread counts, and
+what the checkpoint lacks (pad token, chat template). Nothing is ever fetched and no code of a checkpoint is run.
+Generating is in `generating.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from optimizers.errors import CheckpointBroken, CheckpointRefused, ChoiceError
+from optimizers.protocol import Load
+from optimizers.schema import Checkpoint
+from optimizers.techniques import all_techniques
+from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+
+_STORED_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+_NAMED_MISSING = 3
+
+
+@dataclass
+class Loaded:
+    """A model that can answer, and what is known about it.
+
+    `own_generation` is the checkpoint's generation config, kept for saving; the model itself carries a plain greedy
+    one. `stop_ids` are all of the checkpoint's stop tokens. `own_quantization` is the checkpoint's, None when plain."""
+
+    model: Any
+    tokenizer: Any
+    checkpoint: Checkpoint
+    techniques: tuple[Technique, ...]
+    own_generation: Any
+    own_quantization: str | None
+    stop_ids: frozenset[int]
+    pad_id: int | None
+    context_length: int
+    threads: int
+    load_s: float
+    prepare_s: float
+    notes: tuple[str, ...]
+
+    @property
+    def prepared(self) -> bool:
+        """Whether a technique changed the model after from_pretrained."""
+        return any(technique.transform is not None for technique in self.techniques)
+
+
+def vocabulary(loaded: Loaded) -> int:
+    """The width of the logits, which may be larger than the tokenizer's vocabulary."""
+    head = loaded.model.get_output_embeddings()
+    width = getattr(head, "out_features", None)
+    return int(width or loaded.model.config.get_text_config(decoder=True).vocab_size)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A Load command with its techniques looked up and asked what from_pretrained shall be told."""
+
+    command: Load
+    techniques: tuple[Technique, ...]
+    context: LoadContext
+    options: tuple[LoadOptions, ...]
+
+
+def prepare(command: Load) -> Request:
+    """Set this process up and import all that loading will need, so that load times and memory are the model's own.
+
+    Raises ChoiceError for an unknown technique, ImportError where a technique's library is missing."""
+    _prepare_process(command.threads, command.seed)
+    techniques = _techniques(command.techniques)
+    context = _context(command, techniques)
+    options = tuple(technique.options(context) for technique in techniques)
+    # transformers imports a model's code when its class is first named.
+    for name in ("AutoModelForCausalLM", "AutoTokenizer", command.checkpoint.architecture):
+        getattr(transformers, name, None)
+    return Request(command, techniques, context, options)
+
+
+def _prepare_process(threads: int, seed: int) -> None:
+    """Give PyTorch `threads` threads and every library silence."""
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    torch.manual_seed(seed)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    warnings.simplefilter("ignore")
+    # One line per layer call: 77,000 of them in one scoring.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+
+
+def load(request: Request, stage: Callable[[str], None]) -> Loaded:
+    """Load what the request names. Raises CheckpointError for a folder that cannot be used.
+
+    `load_s` holds the quantizing too where a library quantizes while it reads; `prepare_s` is a transform's own."""
+    folder = Path(request.command.checkpoint.folder)
+    stage("reading weights")
+    start = time.perf_counter()
+    model = _read_model(folder, request.options)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    load_s = time.perf_counter() - start
+    start = time.perf_counter()
+    for technique in request.techniques:
+        if technique.transform is not None:
+            stage(f"applying {technique.title}")
+            model = technique.transform(model, request.context) or model
+    return _loaded(request, model.eval(), tokenizer, load_s, time.perf_counter() - start)
+
+
+def _loaded(request: Request, model: Any, tokenizer: Any, load_s: float, prepare_s: float) -> Loaded:
+    command = request.command
+    own_generation = model.generation_config
+    stops = _stop_ids(model, tokenizer)
+    pad_id = tokenizer.pad_token_id
+    if pad_id is None and stops:
+        pad_id = min(stops) if tokenizer.eos_token_id is None else tokenizer.eos_token_id
+    model.generation_config = transformers.GenerationConfig(pad_token_id=pad_id, use_cache=True)
+    text_config = model.config.get_text_config(decoder=True)
+    known = command.checkpoint.context_length or getattr(text_config, "max_position_embeddings", 0) or 0
+    return Loaded(
+        model=model,
+        tokenizer=tokenizer,
+        checkpoint=command.checkpoint,
+        techniques=request.techniques,
+        own_generation=own_generation,
+        own_quantization=_own_quantization(Path(command.checkpoint.folder)),
+        stop_ids=stops,
+        pad_id=pad_id,
+        context_length=int(known),
+        threads=command.threads,
+        load_s=load_s,
+        prepare_s=prepare_s,
+        notes=_notes(tokenizer, own_generation),
+    )
+
+
+def _techniques(ids: tuple[str, ...]) -> tuple[Technique, ...]:
+    known = all_techniques()
+    for unknown in (name for name in ids if name not in known):
+        raise ChoiceError(f'There is no technique called "{unknown}".', f"Known ones: {', '.join(known)}.")
+    return tuple(known[name] for name in ids)
+
+
+def _context(command: Load, techniques: tuple[Technique, ...]) -> LoadContext:
+    """What the techniques may know; its precision is what the stack's precision technique tells from_pretrained."""
+    stored = _STORED_NAMES.get(command.checkpoint.stored_dtype, command.checkpoint.stored_dtype)
+    context = LoadContext(command.checkpoint, stored, command.threads, command.longest_tokens, command.instruction_sets)
+    said = [technique.options(context).dtype for technique in techniques if technique.slot == "precision"]
+    precision = next((name for name in said if name not in (None, "auto")), stored)
+    return LoadContext(
+        command.checkpoint, str(precision), command.threads, command.longest_tokens, command.instruction_sets
+    )
+
+
+def _read_model(folder: Path, options: tuple[LoadOptions, ...]) -> Any:
+    said: dict[str, Any] = {}
+    for option in options:
+        if option.dtype is not None:
+            said["dtype"] = option.dtype if option.dtype == "auto" else getattr(torch, option.dtype)
+        if option.attention is not None:
+            said["attn_implementation"] = option.attention
+        if option.quantization is not None:
+            # Never passed as None: that breaks loading a checkpoint that is quantized already.
+            said["quantization_config"] = option.quantization
+    try:
+        model, report = transformers.AutoModelForCausalLM.from_pretrained(
+            folder,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **said,
+        )
+    except (OSError, ValueError) as error:
+        raise _unreadable(folder, error) from error
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise CheckpointBroken(
+            f"The checkpoint in {folder} lacks {len(missing)} of the model's weights, for example "
+            f"{', '.join(missing[:_NAMED_MISSING])}.",
+            "Fetch the checkpoint again, or pick one made for text generation.",
+        )
+    return model
+
+
+def _unreadable(folder: Path, error: Exception) -> Exception:
+    """The error that says what to do, for the ones from_pretrained is known to raise; any other unchanged."""
+    text = str(error)
+    if "trust_remote_code" in text:
+        return CheckpointRefused(
+            f"The checkpoint in {folder} runs only with code of its own, which Levers does not execute.",
+            "Pick a model whose architecture is part of transformers.",
+        )
+    if "no file named model.safetensors" in text:
+        return CheckpointRefused(
+            f"The checkpoint in {folder} has no weights in the safetensors format.",
+            "Save it again with save_pretrained, which writes safetensors.",
+        )
+    if "Unrecognized configuration class" in text:
+        return CheckpointRefused(
+            f"The checkpoint in {folder} is not a causal language model.", "Pick a model made for text generation."
+        )
+    return error
+
+
+def _own_quantization(folder: Path) -> str | None:
+    """The method by which the checkpoint itself says that it is quantized."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    own = config.get("quantization_config")
+    return str(own.get("quant_method", "unnamed")) if isinstance(own, dict) else None
+
+
+def _stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Every token that ends an answer, by any of the places where a checkpoint may say so."""
+    text_config = model.config.get_text_config(decoder=True)
+    places = (model.generation_config, model.config, text_config, tokenizer)
+    found: set[int] = set()
+    for place in places:
+        value = getattr(place, "eos_token_id", None)
+        found.update(value if isinstance(value, (list, tuple)) else [] if value is None else [value])
+    return frozenset(int(token) for token in found)
+
+
+def _notes(tokenizer: Any, generation: Any) -> tuple[str, ...]:
+    notes = []
+    if not tokenizer.chat_template:
+        notes.append("The model has no chat template: it gets each prompt as it is written (raw prompt).")
+    if tokenizer.pad_token_id is None:
+        notes.append(
+            "The tokenizer has no padding token: the end-of-sequence token stands in, with an explicit attention mask."
+        )
+    penalties = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "encoder_repetition_penalty": 1.0}
+    kept_out = [name for name, plain in penalties.items() if getattr(generation, name, None) not in (None, plain)]
+    if kept_out:
+        notes.append(
+            f"The checkpoint asks for {', '.join(kept_out)}; every variant answers by plain greedy decoding instead."
+        )
+    return tuple(notes)

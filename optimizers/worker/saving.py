@@ -1,0 +1,34 @@
+"""Saving a variant as a checkpoint that from_pretrained reads.
+
+Covers what transformers can write; what it cannot is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from optimizers.errors import WorkerError
+from optimizers.worker.failures import first_line
+from optimizers.worker.loading import Loaded
+
+
+def save(loaded: Loaded, folder: Path) -> int:
+    """Write model and tokenizer into `folder`; returns the bytes written. Raises WorkerError when it cannot be."""
+    if loaded.prepared:
+        names = " and ".join(technique.title for technique in loaded.techniques if technique.transform is not None)
+        raise WorkerError(
+            f"A model changed by {names} cannot be written as a checkpoint.",
+            "Save the variant without it and apply it after loading.",
+        )
+    greedy = loaded.model.generation_config
+    loaded.model.generation_config = loaded.own_generation
+    try:
+        loaded.model.save_pretrained(folder)
+        loaded.tokenizer.save_pretrained(folder)
+    except Exception as error:
+        raise WorkerError(
+            f"The checkpoint could not be saved: {first_line(error)}", "The variant's log says more."
+        ) from error
+    finally:
+        loaded.model.generation_config = greedy
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

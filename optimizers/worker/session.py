@@ -1,0 +1,159 @@
+"""What a worker does with each command. One variant is loaded once; every failure is an event, not an end.
+
+Covers commands in, closing events out. Imports the heavy libraries when the first Load comes, not before.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from optimizers.errors import WorkerError
+from optimizers.protocol import (
+    Answered,
+    Command,
+    Failed,
+    Load,
+    MemoryTaken,
+    RunRequest,
+    Save,
+    Saved,
+    Score,
+    Scored,
+    Stage,
+    TakeCensus,
+    TakeMemory,
+    Tokenize,
+    Tokenized,
+    Tokens,
+    WarmedUp,
+    WarmUp,
+    WorkerEvent,
+)
+from optimizers.protocol import Loaded as LoadedEvent
+from optimizers.schema import Cost, from_json
+from optimizers.worker.failures import failed
+from optimizers.worker.memory import MemoryRecord
+
+if TYPE_CHECKING:
+    from optimizers.worker.generating import Generator
+
+Send = Callable[[WorkerEvent], None]
+
+
+def read_command(text: bytes, send: Send) -> Any:
+    """The command in one line; None, after a Failed event, when the line is none."""
+    try:
+        return from_json(Command, text)
+    except ValidationError:
+        send(Failed("unknown", "The worker got a command that it does not know.", "Use one version of Levers."))
+        return None
+
+
+class Session:
+    """One variant: loaded, then asked."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._generator: Generator | None = None
+        self._memory = MemoryRecord()
+
+    def answer(self, command: Any) -> WorkerEvent:
+        """The event that closes `command`; Failed when it raised anything."""
+        handlers: dict[str, Callable[[Any], WorkerEvent]] = {
+            "load": self._load,
+            "warm_up": self._warm_up,
+            "run": self._run,
+            "tokenize": self._tokenize,
+            "score": self._score,
+            "census": self._census,
+            "memory": self._take_memory,
+            "save": self._save,
+        }
+        try:
+            if command.kind == "load":
+                return self._load(command)
+            return self._in_inference_mode(handlers[command.kind], command)
+        except Exception as error:
+            return failed(command.kind, error)
+
+    def _ready(self) -> Generator:
+        if self._generator is None:
+            raise WorkerError("No model is loaded in this worker.", "Load one first.")
+        return self._generator
+
+    def _in_inference_mode(self, handler: Callable[[Any], WorkerEvent], command: Any) -> WorkerEvent:
+        self._ready()
+        import torch
+
+        with torch.inference_mode():
+            return handler(command)
+
+    def _load(self, command: Load) -> WorkerEvent:
+        if self._generator is not None:
+            raise WorkerError("This worker has loaded its variant already.", "Start another worker.")
+        self._send(Stage("starting PyTorch"))
+        from optimizers.worker import generating, loading
+
+        request = loading.prepare(command)
+        self._memory.start_loading()
+        loaded = loading.load(request, lambda text: self._send(Stage(text)))
+        self._generator = generating.Generator(loaded)
+        gc.collect()
+        self._memory.loaded()
+        return LoadedEvent(Cost(loaded.load_s, loaded.prepare_s, 0.0), loading.vocabulary(loaded), loaded.notes)
+
+    def _warm_up(self, command: WarmUp) -> WorkerEvent:
+        start = time.perf_counter()
+        self._memory.start_request()
+        self._ready().answer(0, command.prompt, command.max_new_tokens)
+        self._memory.end_request()
+        return WarmedUp(time.perf_counter() - start)
+
+    def _run(self, command: RunRequest) -> WorkerEvent:
+        from optimizers.worker.scoring import RecordRows, Rows
+
+        generator = self._ready()
+
+        def show(text: str, count: int) -> None:
+            self._send(Tokens(command.request, text, count))
+
+        if command.record is not None:
+            with Rows(command.record, write=True) as rows:
+                recorder = RecordRows(rows, command.record.row, generator.loaded.stop_ids)
+                answer = generator.answer(command.request, command.prompt, command.max_new_tokens, show, (recorder,))
+        else:
+            self._memory.start_request()
+            answer = generator.answer(command.request, command.prompt, command.max_new_tokens, show)
+            self._memory.end_request()
+        return Answered(command.request, answer.timing, answer.output, answer.prompt_ids, answer.scored_ids)
+
+    def _tokenize(self, command: Tokenize) -> WorkerEvent:
+        return Tokenized(self._ready().tokenize(command.text))
+
+    def _score(self, command: Score) -> WorkerEvent:
+        from optimizers.worker.scoring import score
+
+        return Scored(score(command, self._ready()))
+
+    def _census(self, command: TakeCensus) -> WorkerEvent:
+        from optimizers.worker import census
+
+        return census.take(self._ready())
+
+    def _take_memory(self, command: TakeMemory) -> WorkerEvent:
+        from optimizers.worker.census import weights_bytes
+
+        loaded = self._ready().loaded
+        return MemoryTaken(self._memory.memory(weights_bytes(loaded), loaded.checkpoint.disk_bytes))
+
+    def _save(self, command: Save) -> WorkerEvent:
+        from optimizers.worker.saving import save
+
+        folder = Path(command.folder)
+        return Saved(str(folder), save(self._ready().loaded, folder))

@@ -1,0 +1,139 @@
+"""A real worker process at the end of two pipes, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from optimizers.protocol import Command, Failed, Load, Loaded, Ready, Stage, Tokens, WorkerEvent, line
+from optimizers.schema import Checkpoint, from_json
+
+ROOT = Path(__file__).parent.parent.parent
+PATIENCE_S = 240.0
+
+
+class WorkerProcess:
+    """A worker, started as a runner starts it. `tokens` and `stages` collect what came before each closing event."""
+
+    def __init__(self, log: Path) -> None:
+        command_read, self.commands = os.pipe()
+        self.events, event_write = os.pipe()
+        self.log = log
+        self.tokens: list[Tokens] = []
+        self.stages: list[Stage] = []
+        self._rest = b""
+        with log.open("wb") as sink:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "optimizers.worker",
+                    "--commands",
+                    str(command_read),
+                    "--events",
+                    str(event_write),
+                ],
+                pass_fds=(command_read, event_write),
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                cwd=ROOT,
+                start_new_session=True,
+            )
+        os.close(command_read)
+        os.close(event_write)
+
+    def __enter__(self) -> WorkerProcess:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close_input()
+        self.process.wait(timeout=30)
+        os.close(self.events)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def close_input(self) -> None:
+        if self.commands >= 0:
+            os.close(self.commands)
+            self.commands = -1
+
+    def send(self, command: Any) -> None:
+        self.send_raw(line(command, Command))
+
+    def send_raw(self, data: bytes) -> None:
+        os.write(self.commands, data)
+
+    def next_event(self) -> Any:
+        """The next event; raises when the worker ends or stays silent."""
+        deadline = time.monotonic() + PATIENCE_S
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self.events], [], [], max(0.0, deadline - time.monotonic()))
+            chunk = os.read(self.events, 1 << 16) if ready else b""
+            if not chunk:
+                raise AssertionError(f"the worker is gone or silent: {self.log.read_text()[-3000:]}")
+            self._rest += chunk
+        text, self._rest = self._rest.split(b"\n", 1)
+        return from_json(WorkerEvent, text)
+
+    def closing(self) -> Any:
+        """The next event that closes a command."""
+        while True:
+            event = self.next_event()
+            if isinstance(event, Tokens):
+                self.tokens.append(event)
+            elif isinstance(event, Stage):
+                self.stages.append(event)
+            elif not isinstance(event, Ready):
+                return event
+
+    def ask(self, command: Any) -> Any:
+        """Send one command and return its closing event, whatever it is."""
+        self.tokens, self.stages = [], []
+        self.send(command)
+        return self.closing()
+
+    def do(self, command: Any, kind: type) -> Any:
+        """Like `ask`; fails unless the closing event is a `kind`."""
+        event = self.ask(command)
+        assert isinstance(event, kind), event if isinstance(event, Failed) else type(event)
+        return event
+
+    def load(self, folder: Path, *techniques: str, threads: int = 1) -> Loaded:
+        event: Loaded = self.do(Load(facts(folder), techniques, threads, 0, 64), Loaded)
+        return event
+
+
+def facts(folder: Path) -> Checkpoint:
+    """What the worker needs to know of a tiny checkpoint, from its config."""
+    config = json.loads((folder / "config.json").read_text())
+    return Checkpoint(
+        id=folder.name,
+        source="folder",
+        folder=str(folder),
+        revision="test",
+        architecture=config["architectures"][0],
+        model_type=config["model_type"],
+        task="text_generation",
+        parameters=0,
+        linear_parameters=0,
+        disk_bytes=sum(path.stat().st_size for path in folder.glob("*.safetensors")),
+        stored_dtype="float32",
+        context_length=config.get("max_position_embeddings") or config["n_positions"],
+        vocab_size=config["vocab_size"],
+        hidden_size=config.get("hidden_size") or config["n_embd"],
+        layers=2,
+        tied_embeddings=True,
+        has_chat_template=False,
+        has_pad_token=False,
+        quantization=config.get("quantization_config", {}).get("quant_method"),
+    )
