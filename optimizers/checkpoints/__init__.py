@@ -87,8 +87,8 @@ def _choose_default() -> tuple[str, str]:
             f"The model is {DEFAULT_HUB_MODEL}, because the Hugging Face hub answers.",
         )
     return DEFAULT_PACKAGED_MODEL, (
-        f"The model is the packaged {DEFAULT_PACKAGED_MODEL}, because the Hugging Face hub gave no answer within "
-        f"{settings.HUB_TIMEOUT_S:g} seconds."
+        f"The model is the packaged {DEFAULT_PACKAGED_MODEL}, because the Hugging Face hub is out of reach "
+        f"({hub.why_silent()})."
     )
 
 
@@ -104,7 +104,7 @@ def _resolve_packaged(packaged: Packaged, progress: Progress) -> Checkpoint:
 
 
 def _as_folder(name: str, allowed: bool) -> Path | None:
-    """The folder that `name` means, None when it must be a hub id. Where folders are not allowed, none is looked for."""
+    """The folder that `name` means, None when it must be a hub id. Where folders are not allowed none is looked for."""
     path_like = _LOOKS_LIKE_PATH.match(name) is not None
     if not allowed:
         if path_like:

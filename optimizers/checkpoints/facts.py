@@ -1,7 +1,7 @@
 """The facts about a checkpoint folder that planning and reports need, from small files and headers: nothing is loaded.
 
 Covers counting parameters (also of packed checkpoints), the stored type, the shape of the network, the tokenizer's
-template and padding, the licence, and a digest that names a folder's state. Where the folder came from is not known here.
+template and padding, the licence, and a digest that names a folder's state. Where a folder came from is not known here.
 """
 
 from __future__ import annotations

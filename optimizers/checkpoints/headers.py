@@ -1,7 +1,8 @@
 """The headers of safetensors files: what tensors lie where, and whether the files are whole. No weight is read.
 
-The format (https://huggingface.co/docs/safetensors): 8 bytes, little-endian: the length of a JSON object; the object,
-name to dtype, shape and [begin, end) within what follows; the tensors, without holes. Covers plain files and sharded ones.
+The format (https://huggingface.co/docs/safetensors): 8 bytes, little-endian: the length of a JSON object; the
+object, name to dtype, shape and [begin, end) within what follows; the tensors, without holes.
+Covers plain and sharded files.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ def weight_names(folder: Path) -> tuple[str, ...]:
 def pickled_only(where: str, example: str) -> CheckpointRefused:
     """The refusal of a checkpoint whose weights are only in a pickle (or another format that Levers does not read)."""
     return CheckpointRefused(
-        f"The weights in {where} are only stored as {example}: loading a pickled file can run any program hidden in it, "
+        f"The weights in {where} are only stored as {example}: loading a pickled file can run a program hidden in it, "
         "so Levers reads safetensors only.",
-        "Use a checkpoint that has a model.safetensors, or convert this one with save_pretrained in a place where you "
-        "trust it.",
+        "Use a checkpoint that has a model.safetensors, or convert this one with save_pretrained in a place where "
+        "you trust it.",
     )
 
 

@@ -1,7 +1,7 @@
 """Checkpoints of the Hugging Face hub: whether the hub answers, what is in its cache, and downloads with progress.
 
-Only what Levers loads is fetched: JSON and tokenizer files first, the weights after these have shown that the model is of
-a kind that is loaded. A model in the cache needs no network. No function here waits for a silent hub for longer than
+Only what Levers loads is fetched: JSON and tokenizer files first, the weights after these have shown that the model is
+of a kind that is loaded. A model in the cache needs no network. No function here waits for a silent hub for longer than
 `settings.HUB_TIMEOUT_S` before it says so; a download that has begun follows huggingface_hub's own time-outs.
 """
 
@@ -111,15 +111,16 @@ def _from_cache(model: str) -> Path:
     if isinstance(found, str):
         return Path(found).parent
     raise HubUnreachable(
-        f"{model} is not on this machine, and the Hugging Face hub does not answer ({_why_silent()}).",
+        f"{model} is not on this machine, and the Hugging Face hub is out of reach ({why_silent()}).",
         "Connect to the network and try again, or pick a model that is here: the packaged smollm2-135m or a folder.",
     )
 
 
-def _why_silent() -> str:
+def why_silent() -> str:
+    """Why `ask` got no answer, in a few words."""
     if constants.is_offline_mode():
         return "HF_HUB_OFFLINE is set"
-    return f"{constants.ENDPOINT}, {settings.HUB_TIMEOUT_S:g} seconds"
+    return f"no answer from {constants.ENDPOINT} within {settings.HUB_TIMEOUT_S:g} seconds"
 
 
 def _download(model: str, files: tuple[str, ...], progress: Progress) -> Path:
