@@ -74,7 +74,7 @@ def _rounds(record: Record, base: Measurement | None) -> Iterator[Caveat]:
         return
     count = len(counted(base.samples))
     if count < LEAST_PAIRS:
-        text = f"Only {count} rounds of the baseline count; a verdict on speed needs {LEAST_PAIRS}."
+        text = f"A verdict on speed needs {LEAST_PAIRS} rounds; of the baseline's, {count} count."
         yield Caveat("few_rounds", text, "Ask for more rounds or a longer time budget.")
     if len(record.plan.choice.workload.prompts) == 1:
         text = "There is one prompt: how much quality varies from prompt to prompt cannot be said."
@@ -98,11 +98,11 @@ def _disturbed(record: Record, measured: Sequence[Measurement]) -> Iterator[Cave
     count = sum(sample.disturbed and not sample.superseded for sample in samples)
     if count:
         total = sum(not sample.superseded for sample in samples)
-        text = f"{count} of {total} timed turns were disturbed by other work on this machine, also when repeated."
+        text = f"Timed turns disturbed by other work on this machine, also when repeated: {count} of {total}."
         yield Caveat("disturbed", text, "Close other programs and run again.")
     broken = sum(not possible(sample.timing) for sample in samples)
     if broken:
-        text = f"{broken} timed turns carried times that no clock can have given; they were left out."
+        text = f"Timed turns left out because no clock can have given their times: {broken}."
         yield Caveat("impossible_times", text, "Run again; if it happens again, the machine's clock is at fault.")
 
 
@@ -110,7 +110,7 @@ def _cut(measured: Sequence[Measurement]) -> Iterator[Caveat]:
     answers = [output for item in measured for output in item.outputs]
     cut = sum(not output.stopped for output in answers)
     if cut:
-        text = f"{cut} of {len(answers)} answers were cut at the limit of new tokens before they ended."
+        text = f"Answers cut at the limit of new tokens before they ended: {cut} of {len(answers)}."
         yield Caveat("cut_answers", text, "Allow more new tokens to see where each answer ends.")
 
 
@@ -134,7 +134,7 @@ def _paths(item: Measurement, noise: float | None) -> Iterator[Caveat]:
 def _left_out(item: Measurement) -> Iterator[Caveat]:
     count, names = quality.left_out(item)
     if count:
-        text = f"{count} positions of {item.variant} have no quality figure ({', '.join(names)})."
+        text = f"Positions of {item.variant} without a quality figure: {count} ({', '.join(names)})."
         remedy = (
             "Shorter prompts or fewer new tokens leave fewer out; a variant whose figures are not finite is broken."
         )
@@ -148,9 +148,8 @@ def _ties(result: VariantResult) -> Iterator[Caveat]:
         candidates = item.disagreement.baseline if item.disagreement else ()
         ties += len(candidates) > 1 and abs(candidates[0].probability - candidates[1].probability) < NEAR_TIE
     if ties:
-        text = (
-            f"{ties} answers of {result.key} part from the baseline's at a near tie, where either word was as likely."
-        )
+        where = f"Answers of {result.key} that part from the baseline's at a near tie"
+        text = f"{where}, where either word was as likely: {ties}."
         yield Caveat(
             "near_tie", text, "Judge by KL divergence and same-top, not by the first differing word.", result.key
         )

@@ -125,7 +125,7 @@ def _no_native_fp16(case: _Case) -> str | None:
 
 
 def _no_native_int8(case: _Case) -> str | None:
-    if not case.has("int8") or case.plan.machine.gpus or case.processor_has(*_NATIVE_INT8):
+    if not case.has("int8") or case.has("weight_only") or case.plan.machine.gpus or case.processor_has(*_NATIVE_INT8):
         return None
     return "This processor has no instructions for int8 products (VNNI, AMX or their like)."
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import analysis_records as make
 import pytest
+
 from optimizers import protocol
 from optimizers.analysis import Folding, compare, fold
 from optimizers.protocol import LogLine
