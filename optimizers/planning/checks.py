@@ -63,7 +63,7 @@ def _check_rounds(workload: Workload) -> None:
 def check_context(workload: Workload, checkpoint: Checkpoint, prompt_tokens: Sequence[int] | None) -> None:
     context = checkpoint.context_length
     asked = workload.max_new_tokens
-    if asked >= context:
+    if context and asked >= context:
         raise ChoiceError(
             f"{asked} new tokens do not fit: the context of {checkpoint.id} is {context} tokens, prompt included.",
             f"Ask for fewer than {context}.",
@@ -71,7 +71,7 @@ def check_context(workload: Workload, checkpoint: Checkpoint, prompt_tokens: Seq
     if asked > settings.MAX_NEW_TOKENS:
         raise ChoiceError(f"{asked} new tokens were asked for.", f"Ask for at most {settings.MAX_NEW_TOKENS}.")
     for number, length in enumerate(prompt_tokens or (), 1):
-        if length + asked > context:
+        if context and length + asked > context:
             raise ChoiceError(
                 f"Prompt {number} has {length} tokens; with {asked} new ones it is longer than the context of "
                 f"{checkpoint.id}, {context} tokens.",

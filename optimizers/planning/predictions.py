@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from optimizers.schema import Checkpoint, Workload
 from optimizers.settings import TEXT_POSITIONS, TIMED_TEXT_POSITIONS
+from optimizers.tasks.text_generation import WINDOW_POSITIONS
 from optimizers.techniques.base import Technique
 
 RUNTIME_BYTES = 450_000_000
@@ -28,9 +29,9 @@ def process_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint, workl
     the key-value cache of one request (as if no heads were shared), and logits of one window with their softmax."""
     loaded, kept = _weights(techniques, checkpoint)
     element = _element_bytes(techniques, checkpoint)
-    tokens = min(checkpoint.context_length, max(PROMPT_TOKENS + workload.max_new_tokens, TEXT_POSITIONS))
+    tokens = max(PROMPT_TOKENS + workload.max_new_tokens, WINDOW_POSITIONS)
     cache = 2 * checkpoint.layers * checkpoint.hidden_size * tokens * element
-    logits = 2 * 4 * checkpoint.vocab_size * min(checkpoint.context_length, TEXT_POSITIONS)
+    logits = 2 * 4 * checkpoint.vocab_size * WINDOW_POSITIONS
     return int(RUNTIME_BYTES + max(loaded, kept) + cache + logits)
 
 

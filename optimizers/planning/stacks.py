@@ -40,9 +40,11 @@ def key_of(techniques: Sequence[str]) -> str:
 
 def filling(baseline: tuple[str, ...], checkpoint: Checkpoint) -> tuple[str, ...]:
     """What fills the slots that a stack does not name. The checkpoint as stored is spelt out, so that a stack which
-    names only its attention still has a precision."""
+    names only its attention still has a precision; a quantized one keeps its own."""
     if AS_STORED not in baseline:
         return baseline
+    if checkpoint.quantization is not None:
+        return ("sdpa",)
     return parse_stack(f"{STORED_PRECISION.get(checkpoint.stored_dtype, 'bf16')}+sdpa")
 
 

@@ -1,0 +1,262 @@
+"""The one door: what the page, the command line, notebooks and agents may ask for.
+
+Covers choosing, planning, starting, watching, stopping and reading runs. It adds no rule of its own: rules are in the
+rooms behind it. Importing it imports neither torch nor gradio; the first run starts the manager, the end of the program
+ends it and every worker.
+
+Every function raises errors of the LeversError tree only (`errors.py`), each with a reason and a remedy.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from optimizers import checkpoints, machine, planning
+from optimizers.errors import ChoiceError, RunNotFound
+from optimizers.manager import Manager, finished
+from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
+from optimizers.schema import Checkpoint, Choice, Machine, Plan, Workload
+from optimizers.settings import settings
+from optimizers.store import Store
+from optimizers.tasks import text_generation
+from optimizers.techniques import all_techniques
+from optimizers.techniques.base import Technique
+
+DEFAULT_STACKS = ("bf16", "torchao_int8_weight_only")
+DEFAULT_TOKENS = 48
+DEFAULT_ROUNDS = 6
+LOOK_EVERY_S = 1.0
+
+Progress = Callable[[str, float | None], None]
+
+_lock = threading.Lock()
+_managers: dict[Path, Manager] = {}
+_facts: dict[tuple[str, bool], Checkpoint] = {}
+
+
+def techniques(model: str | None = None) -> TechniqueList:
+    """Every technique as it stands on this machine and, when a model is named, for that model, in slot order."""
+    here = machine.describe()
+    checkpoint = prepare(model) if model else None
+    rows = tuple(_row(technique, here, checkpoint) for technique in all_techniques().values())
+    return TechniqueList(here, rows)
+
+
+def models() -> tuple[ModelEntry, ...]:
+    """The models that can be picked without typing: packaged, and cached from the hub."""
+    return tuple(checkpoints.known())
+
+
+def default_model() -> tuple[str, str]:
+    """The model to begin with, and the sentence that says which and why. Waits for the hub at most 2 s."""
+    return checkpoints.default_model()
+
+
+def prepare(model: str, progress: Progress | None = None, folders: bool = True) -> Checkpoint:
+    """The checkpoint that `model` names, fetched and converted first where it must be, and its facts.
+
+    What was prepared once is remembered for as long as its folder stands unchanged. `progress` gets words and a share
+    between 0 and 1 (None: not known). With `folders` false a local folder is refused. Raises CheckpointError."""
+    key = (model, folders)
+    with _lock:
+        known = _facts.get(key)
+    if known is not None and known.source != "folder" and Path(known.folder).is_dir():
+        return known
+    checkpoint = checkpoints.resolve(model, progress, folders=folders)
+    with _lock:
+        _facts[key] = checkpoint
+    return checkpoint
+
+
+def choose(
+    model: str | None = None,
+    techniques: Iterable[str] = (),
+    *,
+    prompts: Iterable[str] | None = None,
+    max_new_tokens: int = DEFAULT_TOKENS,
+    rounds: int = DEFAULT_ROUNDS,
+    seconds: float | None = None,
+    baseline: str | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Choice:
+    """What is wanted, checked, with defaults where nothing is said.
+
+    `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only"); without any, half precision and 8-bit weights are
+    compared. `seconds` is a budget for the whole comparison in place of `rounds`. Raises ChoiceError."""
+    stacks = _texts(techniques, "techniques") or DEFAULT_STACKS
+    workload = Workload(
+        prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),
+        max_new_tokens=max_new_tokens,
+        rounds=rounds,
+        seconds=seconds,
+        seed=seed,
+        threads=threads,
+    )
+    planning.check(workload, machine.describe())
+    for stack in (*stacks, *filter(None, [baseline])):
+        planning.parse_stack(stack)
+    return Choice(model or default_model()[0], stacks, workload, baseline or None)
+
+
+def plan(choice: Choice, folders: bool = True) -> Plan:
+    """What would be done, what is left out and why, and roughly what it will take. Starts nothing; the model's files
+    are fetched if they are not here. Raises ChoiceError, CheckpointError."""
+    checkpoint = prepare(choice.model, folders=folders)
+    here = machine.describe()
+    limit = planning.memory_limit(here, settings().memory_bytes)
+    return planning.plan(choice, here, checkpoint, limit, _lengths(checkpoint, choice.workload.prompts))
+
+
+def start(plan: Plan) -> str:
+    """Begin a comparison, or put it in line behind the one that goes on; its id, at once."""
+    return _manager().start(plan)
+
+
+def watch(run_id: str) -> LiveRun:
+    """The run as it is right now, also a finished one. Cheap while it goes on. Raises RunNotFound."""
+    try:
+        return _manager().snapshot(run_id)
+    except RunNotFound:
+        return finished(load(run_id))
+
+
+def stop(run_id: str) -> None:
+    """End a run now; what was measured is kept. A run that is over stays as it is. Raises RunNotFound."""
+    try:
+        _manager().stop(run_id)
+    except RunNotFound:
+        _store().folder(run_id)
+
+
+def compare(
+    model: str | None = None,
+    techniques: Iterable[str] = (),
+    *,
+    on_change: Callable[[LiveRun], None] | None = None,
+    prompts: Iterable[str] | None = None,
+    max_new_tokens: int = DEFAULT_TOKENS,
+    rounds: int = DEFAULT_ROUNDS,
+    seconds: float | None = None,
+    baseline: str | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Run:
+    """Compare techniques on a model and wait for the result; arguments as `choose`.
+
+    `on_change` sees the run as it goes on, at most once a second, so that watching does not disturb what is measured.
+    An interrupt stops the workers and keeps what was measured. Raises ChoiceError, CheckpointError."""
+    choice = choose(
+        model,
+        techniques,
+        prompts=prompts,
+        max_new_tokens=max_new_tokens,
+        rounds=rounds,
+        seconds=seconds,
+        baseline=baseline,
+        seed=seed,
+        threads=threads,
+    )
+    return follow(start(plan(choice)), on_change)
+
+
+def follow(run_id: str, on_change: Callable[[LiveRun], None] | None = None) -> Run:
+    """Wait for a run of this program and return it; `on_change` as in `compare`. An interrupt stops it."""
+    manager = _manager()
+    try:
+        live = manager.snapshot(run_id)
+        while live.status == "running":
+            if on_change is not None:
+                on_change(live)
+            live = manager.wait(run_id, LOOK_EVERY_S)
+    except BaseException:
+        manager.stop(run_id)
+        raise
+    if on_change is not None:
+        on_change(live)
+    return live.run if live.run is not None else load(run_id)
+
+
+def runs() -> tuple[RunSummary, ...]:
+    """The history, newest first."""
+    return _store().runs()
+
+
+def load(run_id: str) -> Run:
+    """A kept run, as far as it came. Raises RunNotFound."""
+    return _store().load(run_id)
+
+
+def folder(run_id: str) -> Path:
+    """Where a run is kept: run.json, samples.jsonl, events.jsonl and logs. Raises RunNotFound."""
+    return _store().folder(run_id)
+
+
+def running() -> str | None:
+    """The id of the run that goes on in this program, None when none does."""
+    with _lock:
+        managers = list(_managers.values())
+    return next((run_id for manager in managers if (run_id := manager.running())), None)
+
+
+def shutdown() -> None:
+    """End every run and every worker of this program. Called by itself when the program ends."""
+    with _lock:
+        managers = list(_managers.values())
+        _managers.clear()
+    for manager in managers:
+        manager.close()
+
+
+def _store() -> Store:
+    return Store(settings().runs)
+
+
+def _manager() -> Manager:
+    """The manager of the folder that the settings name, made on first use."""
+    with _lock:
+        if not _managers:
+            atexit.register(shutdown)
+        root = settings().runs
+        if root not in _managers:
+            _managers[root] = Manager(Store(root))
+        return _managers[root]
+
+
+def _row(technique: Technique, here: Machine, checkpoint: Checkpoint | None) -> TechniqueRow:
+    obstacle = technique.why_not(here, checkpoint)
+    promises = [f"{promise.claim} ({promise.promised})" for promise in technique.promises]
+    return TechniqueRow(
+        id=technique.id,
+        slot=technique.slot,
+        title=technique.title,
+        summary=technique.summary,
+        promise="; ".join(promises),
+        available=obstacle is None,
+        reason=obstacle.reason if obstacle else None,
+        remedy=obstacle.remedy if obstacle else None,
+        warning=technique.warn(here, checkpoint) if obstacle is None else None,
+    )
+
+
+def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:
+    """The texts given; a single text, which would fall apart into letters, is one of them."""
+    found = (values,) if isinstance(values, str) else tuple(values)
+    if not all(isinstance(value, str) for value in found):
+        raise ChoiceError(f"The {name} hold something that is not text.", "Give a list of strings.")
+    return found
+
+
+def _lengths(checkpoint: Checkpoint, prompts: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Tokens of each prompt as plain text, None where the tokenizer is of a kind that only the worker can read."""
+    path = Path(checkpoint.folder) / "tokenizer.json"
+    try:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(path))
+        return tuple(len(tokenizer.encode(prompt, add_special_tokens=False).ids) for prompt in prompts)
+    except Exception:  # the library raises plain Exception; a broken tokenizer is the worker's to report
+        return None

@@ -1,0 +1,266 @@
+"""The order of one comparison, from the first worker's start to the last one's end.
+
+Resident: the baseline loads, streams its answers and so writes the reference, alone; the others load and score two at
+a time; then all take turns. Not resident: one after another, the baseline first and last. No timed turn runs while
+anything else of ours computes. Covers order and failures; one conversation is in `member.py`, turns are in `rounds.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from optimizers import protocol
+from optimizers.errors import Cancelled, LeversError, WorkerError
+from optimizers.manager.board import Board
+from optimizers.manager.member import Member
+from optimizers.manager.rounds import Rounds
+from optimizers.manager.turns import Pace
+from optimizers.schema import FINAL_STATUSES, RunStatus
+from optimizers.settings import TEXT_POSITIONS
+from optimizers.tasks import text_generation
+
+AT_ONCE = 2
+FIRST_TOKENS = 2
+TEMPLATE_TOKENS = 256
+WIDEST_VOCABULARY = 10_000_000
+ROW_ITEM_BYTES = 4
+
+_logger = logging.getLogger(__name__)
+
+
+class Conductor:
+    """Conducts one run; `conduct` returns when it is over and everything is on disk."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._plan = board.plan
+        self._work = board.plan.choice.workload
+        first, *others = board.plan.variants
+        self._baseline = Member(board, first)
+        self._others = [Member(board, variant) for variant in others]
+        self._second = Member(board, first, replica=True)
+        everyone = (self._baseline, *self._others, self._second)
+        self._pace = Pace(board.plan, [member.name for member in everyone])
+        self._rounds = Rounds(board, self._pace, self._guarded)
+        self._computing = threading.Lock()
+        self._written = threading.Event()
+        self._passages: tuple[protocol.Passage, ...] = ()
+        self._reference = protocol.Reference(str(board.folder.reference), 1, 0, 0)
+
+    def conduct(self) -> None:
+        """Do it all. Never raises: whatever happens becomes the end of the run."""
+        status: RunStatus = "done"
+        reason: str | None = None
+        try:
+            self._board.live.begin()
+            self._measure()
+        except Cancelled:
+            status = "cancelled"
+        except LeversError as error:
+            status, reason = "failed", str(error)
+        except OSError as error:
+            status, reason = "failed", f"The run could not be kept on disk: {error.strerror}. Free some space."
+        except Exception:
+            _logger.exception("the comparison %s ended by a mistake in the program", self._board.folder.id)
+            status, reason = "failed", "A mistake in the program ended the comparison; what was measured is kept."
+        self._end(status, reason)
+
+    def _measure(self) -> None:
+        """Everything between the start and the end. Raises WorkerError when the baseline fails, Cancelled."""
+        if self._board.stopped.is_set():
+            raise Cancelled("The comparison was stopped.")
+        self._board.live.stage("loading the baseline")
+        self._guarded(self._baseline, self._answer_first)
+        if self._plan.resident:
+            self._all_together()
+        else:
+            self._one_by_one()
+        if self._board.stopped.is_set():
+            raise Cancelled("The comparison was stopped.")
+
+    def _answer_first(self, member: Member) -> bool:
+        """Load and stream the baseline's answers, alone: they are the reference, and warm it up."""
+        member.start()
+        self._reference = self._room_for(member.load(self._longest()).vocab_size)
+        member.warm_up(self._work.prompts[0], FIRST_TOKENS)
+        self._board.live.stage("the baseline answers first")
+        self._passages = tuple(self._answer(number) for number in range(len(self._work.prompts)))
+        return True
+
+    def _answer(self, number: int) -> protocol.Passage:
+        """The baseline's answer to one prompt, its probabilities written down, as a passage for the others."""
+        live, member, tokens = self._board.live, self._baseline, self._work.max_new_tokens
+        row = number * tokens
+        live.turn(member.key, number)
+        answered = member.run(self._work.prompts[number], tokens, replace(self._reference, row=row))
+        live.rest(member.key, answered.output.text)
+        return protocol.Passage(f"answer:{number}", "timed", answered.prompt_ids, answered.scored_ids, row)
+
+    def _write_text(self, member: Member) -> bool:
+        """The baseline scores the text written by people, which completes the reference."""
+        with self._computing:
+            taken = member.census()
+            if taken.obstacle is not None:
+                raise WorkerError(taken.obstacle.reason, taken.obstacle.remedy)
+            ids = member.tokenize(text_generation.human_text())
+            first = len(self._work.prompts) * self._work.max_new_tokens
+            text = text_generation.windows(ids, self._plan.checkpoint.context_length, TEXT_POSITIONS, first)
+            if text:
+                member.score(text, self._reference, write=True)
+            member.memory()
+        self._passages = (*self._passages, *text)
+        self._say_left_out()
+        member.status("ready")
+        self._written.set()
+        return True
+
+    def _prepare(self, member: Member) -> bool:
+        """Load a variant, score with it, and see that its techniques were applied; False when it is out."""
+        member.start()
+        member.load(self._longest())
+        member.warm_up(self._work.prompts[0], FIRST_TOKENS)
+        self._written.wait()
+        with self._computing:
+            member.score(self._passages, self._reference)
+            taken = member.census()
+            if taken.obstacle is None:
+                member.memory()
+        if taken.obstacle is None:
+            member.status("ready")
+            return True
+        member.status("not_applied", taken.obstacle.reason, taken.obstacle.remedy)
+        member.close()
+        return False
+
+    def _prepare_second(self, member: Member) -> bool:
+        """Load A' and warm it up at full size."""
+        member.start()
+        member.load(self._longest())
+        with self._computing:
+            member.warm_up(self._work.prompts[0], self._work.max_new_tokens)
+        return True
+
+    def _prepared(self, member: Member, action: Callable[[Member], bool]) -> bool:
+        """One member's preparation, counted. Nobody is left waiting for a reference that will not come."""
+        fit = False
+        try:
+            fit = self._guarded(member, action)
+        finally:
+            if member is self._baseline and not fit:
+                self._board.stop()
+                self._written.set()
+            through = self._pace.prepared(member.name, fit)
+            self._board.live.time_left(self._pace.left_s())
+            if self._plan.resident:
+                self._board.live.stage(f"preparing: {through} of {len(self._others) + 2} processes are ready")
+        return fit
+
+    def _all_together(self) -> None:
+        """All stay loaded and take turns."""
+        self._board.live.stage("preparing the variants")
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="levers-prepare") as pool:
+            written = pool.submit(self._prepared, self._baseline, self._write_text)
+            waiting = [pool.submit(self._prepared, member, self._prepare) for member in self._others]
+            waiting.append(pool.submit(self._prepared, self._second, self._prepare_second))
+        for future in (written, *waiting):
+            future.result()
+        members = [m for m in (self._baseline, *self._others, self._second) if m.alive]
+        self._rounds.play(members)
+        for member in members:
+            self._finish(member)
+
+    def _one_by_one(self) -> None:
+        """Each is loaded, measured and ended before the next; the baseline comes first and last."""
+        everyone = (self._baseline, *self._others, self._second)
+        for place, member in enumerate(everyone, 1):
+            self._board.live.stage(f"variant {place} of {len(everyone)}")
+            if self._prepared(member, self._preparation(member)):
+                self._rounds.play([member], place / len(everyone))
+                self._finish(member)
+            member.close()
+
+    def _preparation(self, member: Member) -> Callable[[Member], bool]:
+        if member.replica:
+            return self._prepare_second
+        return self._write_text if member is self._baseline else self._prepare
+
+    def _finish(self, member: Member) -> None:
+        """The last words of a measured variant: what memory it came to."""
+        if member.alive and not member.replica:
+            self._guarded(member, _last_words)
+
+    def _guarded(self, member: Member, action: Callable[[Member], bool]) -> bool:
+        """Run one member's part. Its failure becomes its row; only the baseline's ends the run (WorkerError)."""
+        try:
+            return action(member)
+        except WorkerError as error:
+            member.close(0.0)
+            self._pace.out(member.name)
+            if member.replica:
+                text = f"The baseline's second process failed, so the noise floor is not known. {error}"
+                self._board.say(None, protocol.Noted(text))
+                return False
+            member.status("failed", error.reason, error.remedy)
+            if member is not self._baseline:
+                return False
+            raise WorkerError(f"The baseline failed. {error.reason}", error.remedy) from error
+
+    def _end(self, status: RunStatus, reason: str | None) -> None:
+        """End the workers, settle what is open, and put the finished comparison on disk and into the picture."""
+        board, run = self._board, None
+        try:
+            board.stop()
+            self._settle(status)
+            board.say(None, protocol.Ended(status, reason))
+            run = board.finish()
+        except OSError as error:
+            status, reason = "failed", f"The run could not be kept on disk: {error.strerror}. Free some space."
+        except Exception:
+            _logger.exception("the comparison %s could not be computed", board.folder.id)
+            status, reason = "failed", "A mistake in the program kept the comparison from being computed."
+        finally:
+            board.folder.close()
+            board.live.end(status, run, reason)
+
+    def _settle(self, status: RunStatus) -> None:
+        """Say why those that did not come to their end did not."""
+        words = {
+            "failed": "The baseline failed, so there is nothing to compare with.",
+            "cancelled": "The comparison was stopped before this variant was measured.",
+        }
+        for lane in self._board.live.snapshot().lanes:
+            if lane.status not in FINAL_STATUSES:
+                event = protocol.StatusChanged("cancelled", words.get(status), "Run the comparison again.")
+                self._board.say(lane.key, event)
+
+    def _longest(self) -> int:
+        """Prompt plus answer of the longest request, in tokens; a character is at least one token at the most."""
+        longest = max(len(prompt.encode()) for prompt in self._work.prompts) + TEMPLATE_TOKENS
+        context = self._plan.checkpoint.context_length or longest + self._work.max_new_tokens
+        return min(context, longest + self._work.max_new_tokens)
+
+    def _room_for(self, vocab_size: int) -> protocol.Reference:
+        """Where the reference goes, and how many rows of it are kept."""
+        if not 1 <= vocab_size <= WIDEST_VOCABULARY:
+            raise WorkerError("Its worker named a vocabulary size that cannot be.", "Choose another model.")
+        limit = protocol.REFERENCE_LIMIT_BYTES // (ROW_ITEM_BYTES * vocab_size)
+        return replace(self._reference, vocab_size=vocab_size, rows_limit=limit)
+
+    def _say_left_out(self) -> None:
+        """Positions past the reference's limit are not compared: say how many."""
+        limit = self._reference.rows_limit
+        out = sum(max(0, p.row + len(p.target_ids) - max(limit, p.row)) for p in self._passages)
+        if out:
+            total = sum(len(passage.target_ids) for passage in self._passages)
+            text = f"{out} of {total} positions were left out of the quality figures: the reference stays within 1 GiB."
+            self._board.say(None, protocol.Noted(text))
+
+
+def _last_words(member: Member) -> bool:
+    member.memory()
+    member.status("measured")
+    return True

@@ -1,0 +1,174 @@
+"""One worker in a run: what it is asked, what it answers, and how its end is told.
+
+Covers the conversation with one process: each command has one closing event, within a time. Choosing the commands is
+the conductor's business, starting the process the runner's.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+from typing import Any, TypeVar
+
+from optimizers import protocol
+from optimizers.errors import Cancelled, WorkerError
+from optimizers.manager.board import Board
+from optimizers.runners.logs import plain
+from optimizers.runners.subprocess import Gone, Worker
+from optimizers.schema import Variant, VariantStatus
+from optimizers.settings import ANSWER_TIMEOUT_S, EXIT_GRACE_S, LOAD_TIMEOUT_S
+
+START_TIMEOUT_S = 60.0
+ANSWER_S_PER_TOKEN = 2.0
+KEPT = (
+    protocol.Loaded,
+    protocol.WarmedUp,
+    protocol.Scored,
+    protocol.CensusTaken,
+    protocol.MemoryTaken,
+    protocol.Failed,
+)
+
+E = TypeVar("E")
+
+
+class Member:
+    """A variant in a process of its own; `replica` marks A', the baseline once more."""
+
+    def __init__(self, board: Board, variant: Variant, replica: bool = False) -> None:
+        self.board = board
+        self.variant = variant
+        self.replica = replica
+        self.alive = False
+        self._worker: Worker | None = None
+        self._requests = 0
+
+    @property
+    def key(self) -> str:
+        """The variant's key, also for A'."""
+        return self.variant.key
+
+    @property
+    def name(self) -> str:
+        """The key, made another for A'."""
+        return f"{self.key} again" if self.replica else self.key
+
+    def start(self) -> None:
+        """Start the process and wait for its first word. Raises WorkerError, Cancelled."""
+        self.status("loading")
+        path = self.board.folder.log_path(self.key, self.replica)
+        self._worker = Worker(path, self.board.plan.threads, self._heard)
+        self.alive = True
+        self.board.enlist(self.close)
+        ready = self._closing(protocol.Ready, START_TIMEOUT_S, "start")
+        if ready.protocol != protocol.PROTOCOL:
+            raise WorkerError("Its worker speaks another version of the protocol.", "Install Levers again.")
+
+    def load(self, longest_tokens: int) -> protocol.Loaded:
+        """Have the variant loaded."""
+        plan = self.board.plan
+        command = protocol.Load(
+            checkpoint=plan.checkpoint,
+            techniques=self.variant.techniques,
+            threads=plan.threads,
+            seed=plan.choice.workload.seed,
+            longest_tokens=longest_tokens,
+            instruction_sets=plan.machine.instruction_sets,
+        )
+        return self._ask(command, protocol.Loaded, LOAD_TIMEOUT_S, "load")
+
+    def warm_up(self, prompt: str, tokens: int) -> None:
+        """One untimed request."""
+        self._ask(protocol.WarmUp(prompt, tokens), protocol.WarmedUp, _answer_s(tokens), "warm up")
+
+    def run(self, prompt: str, tokens: int, record: protocol.Reference | None = None) -> protocol.Answered:
+        """One request. Raises WorkerError when the answer is not the one asked for."""
+        self._requests += 1
+        command = protocol.RunRequest(self._requests, prompt, tokens, record)
+        answered = self._ask(command, protocol.Answered, _answer_s(tokens), "answer")
+        timing = answered.timing
+        times = (timing.total_s, timing.ttft_s, timing.prefill_s, *timing.token_times_s)
+        if answered.request != self._requests or len(timing.token_times_s) != tokens:
+            raise WorkerError("Its worker answered another request than the one asked.", "Run the comparison again.")
+        if not all(math.isfinite(value) and value >= 0 for value in times):
+            raise WorkerError("Its worker sent times that are not times.", "Run the comparison again.")
+        return answered
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        """Token ids of plain text."""
+        return self._ask(protocol.Tokenize(text), protocol.Tokenized, ANSWER_TIMEOUT_S, "tokenize").token_ids
+
+    def score(self, passages: tuple[protocol.Passage, ...], reference: protocol.Reference, write: bool = False) -> None:
+        """Score passages against the reference, or write it."""
+        tokens = sum(len(passage.target_ids) for passage in passages)
+        command = protocol.Score(passages, reference, "write" if write else "read")
+        self._ask(command, protocol.Scored, _answer_s(tokens), "score")
+
+    def census(self) -> protocol.CensusTaken:
+        """What is really loaded, and why it is not what was asked for, if so."""
+        return self._ask(protocol.TakeCensus(), protocol.CensusTaken, ANSWER_TIMEOUT_S, "census")
+
+    def memory(self) -> None:
+        """Memory by phase so far."""
+        self._ask(protocol.TakeMemory(), protocol.MemoryTaken, ANSWER_TIMEOUT_S, "memory")
+
+    def status(self, status: VariantStatus, reason: str | None = None, remedy: str | None = None) -> None:
+        """Tell the log and the picture. A' has no lane and no status of its own."""
+        if not self.replica:
+            tail = self._worker.log.tail() if self._worker and status == "failed" else ()
+            self.board.say(self.key, protocol.StatusChanged(status, reason, remedy, tail))
+            self.board.live.lane_status(self.key, status, reason, remedy)
+
+    def close(self, grace_s: float = EXIT_GRACE_S) -> None:
+        """End the process; it is gone on return."""
+        self.alive = False
+        if self._worker is not None:
+            self._worker.close(grace_s)
+
+    def _ask(self, command: protocol.Command, kind: type[E], timeout_s: float, what: str) -> E:
+        if self._worker is None or not self.alive:
+            raise self._broken(WorkerError("Its worker has ended.", "Run the comparison again."))
+        self._worker.send(command)
+        return self._closing(kind, timeout_s, what)
+
+    def _closing(self, kind: type[E], timeout_s: float, what: str) -> E:
+        """The event that closes a command. Raises WorkerError when it fails, ends, or takes too long; Cancelled."""
+        assert self._worker is not None
+        try:
+            event: Any = self._worker.events.get(timeout=timeout_s)
+        except queue.Empty:
+            raise self._broken(
+                WorkerError(
+                    f"Its worker did not answer ({what}) within {timeout_s:.0f} seconds.",
+                    "Use fewer new tokens or a smaller model, or leave this variant out.",
+                )
+            ) from None
+        if isinstance(event, KEPT):
+            self.board.say(self.key, event, self.replica)
+        if isinstance(event, kind):
+            return event
+        if isinstance(event, protocol.Failed):
+            raise self._broken(WorkerError(plain(event.reason)[:1000], plain(event.remedy)[:1000]))
+        if isinstance(event, Gone):
+            raise self._broken(WorkerError(event.reason, event.remedy))
+        raise self._broken(WorkerError("Its worker gave an answer out of turn.", "Run the comparison again."))
+
+    def _broken(self, error: WorkerError) -> WorkerError | Cancelled:
+        """The error to raise: once the run is stopped, whatever goes wrong is the stop's doing."""
+        return Cancelled("The comparison was stopped.") if self.board.stopped.is_set() else error
+
+    def _heard(self, event: protocol.WorkerEvent) -> bool:
+        """On the reader's thread: news go to the picture, answers are kept for the asker."""
+        if isinstance(event, protocol.Stage):
+            if not self.replica:
+                self.board.live.lane_stage(self.key, event.text)
+            return False
+        if isinstance(event, protocol.Tokens):
+            if not self.replica and event.request == self._requests:
+                self.board.live.text(self.key, event.text)
+            return False
+        return True
+
+
+def _answer_s(tokens: int) -> float:
+    return ANSWER_TIMEOUT_S + ANSWER_S_PER_TOKEN * tokens

@@ -1,0 +1,109 @@
+"""Turns: who goes when in a round, how much of its threads a turn got, and how long things will still take.
+
+Pure, but for `Pace`, which remembers durations. Taking the turns is the conductor's business.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from typing import TypeVar
+
+from optimizers.schema import Plan, Timing
+
+ENOUGH_SHARE = 0.95
+ATTEMPTS = 3
+TICK_S = 0.01
+
+T = TypeVar("T")
+
+
+def shuffled(members: Sequence[T], seed: int, number: int) -> list[T]:
+    """The order of round `number`: the same for the same seed, on every machine."""
+    order = list(members)
+    random.Random(f"{seed}:{number}").shuffle(order)
+    return order
+
+
+def processor_share(timing: Timing, usable_cores: int) -> float:
+    """The part of its threads that a request got, between 0 and 1.
+
+    Lost are the seconds that its threads waited for a core, or what others used beyond the cores that it leaves free,
+    whichever is more. Others' time is counted by the system in ticks of a hundredth of a second on each core, so one
+    tick a core is not held against anybody. What the system does not tell counts as nothing lost."""
+    asked = timing.threads * timing.total_s
+    if asked <= 0:
+        return 1.0
+    spare = max(0, usable_cores - timing.threads) * timing.total_s + usable_cores * TICK_S
+    lost = max(timing.waited_s or 0.0, (timing.others_s or 0.0) - spare)
+    return min(1.0, max(0.0, 1.0 - lost / asked))
+
+
+class Pace:
+    """How long the parts took so far, and from that how long the rest will take. Seconds; safe in any thread.
+
+    A member is named by its variant's key, the baseline's second process by a name of its own."""
+
+    def __init__(self, plan: Plan, names: Sequence[str]) -> None:
+        self._lock = threading.Lock()
+        self._began = time.monotonic()
+        self._names = tuple(names)
+        self._budget = plan.choice.workload.seconds
+        self._rounds = plan.choice.workload.rounds
+        self._planned_s = plan.estimate_s
+        self._out: set[str] = set()
+        self._prepared: set[str] = set()
+        self._turns: dict[str, list[float]] = {}
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._began
+
+    def prepared(self, name: str, fit: bool) -> int:
+        """A member is ready for its turns, or out; how many of them are through by now."""
+        with self._lock:
+            self._prepared.add(name)
+            if not fit:
+                self._out.add(name)
+            return len(self._prepared)
+
+    def out(self, name: str) -> None:
+        """A member takes no more turns."""
+        with self._lock:
+            self._out.add(name)
+
+    def took(self, name: str, seconds: float) -> None:
+        """One turn took so long, repetitions included."""
+        with self._lock:
+            self._turns.setdefault(name, []).append(seconds)
+
+    def round_s(self, names: Sequence[str]) -> float:
+        """What one round of these members takes."""
+        with self._lock:
+            return sum(self._turn_s(name) for name in names)
+
+    def left_s(self) -> float:
+        """What everything that is left will take."""
+        with self._lock:
+            waiting = [name for name in self._names if name not in self._prepared]
+            spent = self.elapsed_s - sum(sum(turns) for turns in self._turns.values())
+            each = spent / len(self._prepared) if self._prepared else 0.5 * self._planned_s / len(self._names)
+            if self._budget is not None:
+                return max(self._budget - self.elapsed_s, each * len(waiting))
+            turns = 0.0
+            for name in self._names:
+                if name not in self._out:
+                    turns += self._turn_s(name) * max(0, self._rounds - len(self._turns.get(name, ())))
+            return each * len(waiting) + turns
+
+    def _turn_s(self, name: str) -> float:
+        """What a turn of this member takes: its own median, else everybody's, else what was planned."""
+        if name in self._turns:
+            return statistics.median(self._turns[name])
+        if self._turns:
+            return statistics.median(value for values in self._turns.values() for value in values)
+        return 0.5 * self._planned_s / (len(self._names) * self._rounds)

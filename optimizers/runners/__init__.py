@@ -1,0 +1,1 @@
+"""Where a worker runs. `subprocess.py`: a process of its own on this machine."""
