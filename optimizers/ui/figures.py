@@ -1,0 +1,99 @@
+"""Numbers in a person's units: bytes, seconds, counts, ratios. Covers wording of figures only; None is an en dash.
+
+Decimal units (1 GB = 10^9 bytes), three significant digits at most.
+"""
+
+from __future__ import annotations
+
+from optimizers.results import Ratio, Stat
+
+NOTHING = "–"
+
+
+def size(value: float | None) -> str:
+    """Bytes as "269 MB" or "2.1 GB"."""
+    return NOTHING if value is None else _scaled(value, ("B", "kB", "MB", "GB", "TB"))
+
+
+def count(value: int | None) -> str:
+    """A count as "135 M" or "1.7 B" (thousands, millions, billions)."""
+    return NOTHING if value is None else _scaled(value, ("", "K", "M", "B", "T")).strip()
+
+
+def seconds(value: float | None) -> str:
+    """A duration for a person who waits: "under 1 s", "42 s", "3 min 20 s", "1 h 5 min"."""
+    if value is None:
+        return NOTHING
+    whole = round(value)
+    if whole < 1:
+        return "under 1 s"
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        rest = f" {whole % 60} s" if whole % 60 else ""
+        return f"{whole // 60} min{rest}"
+    rest = f" {whole % 3600 // 60} min" if whole % 3600 >= 60 else ""
+    return f"{whole // 3600} h{rest}"
+
+
+def short_seconds(value: float | None) -> str:
+    """A measured time: "38 ms", "1.24 s"."""
+    if value is None:
+        return NOTHING
+    return f"{_digits(value * 1000)} ms" if value < 1 else f"{_digits(value)} s"
+
+
+def number(value: float | None) -> str:
+    """A rate or another plain figure to three digits."""
+    return NOTHING if value is None else _digits(value)
+
+
+def small(value: float | None) -> str:
+    """A KL divergence: 0 when it is, else two significant digits without an exponent above a millionth."""
+    if value is None:
+        return NOTHING
+    if abs(value) < 1e-6:
+        return "0" if value == 0 else "under 0.000001"
+    return f"{value:.2g}" if abs(value) >= 1e-4 else f"{value:.6f}".rstrip("0")
+
+
+def percent(value: float | None) -> str:
+    """A share as "98.9 %"."""
+    return NOTHING if value is None else f"{_digits(value * 100, 1)} %"
+
+
+def times(value: float | None) -> str:
+    """A ratio as "1.42×"."""
+    return NOTHING if value is None else f"{value:.2f}×"
+
+
+def interval(ratio: Ratio | None) -> str:
+    """The 95 % interval of a ratio as "1.38 to 1.46", empty without one."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return ""
+    return f"{ratio.low:.2f} to {ratio.high:.2f}"
+
+
+def median(stat: Stat | None) -> float | None:
+    """The middle value of a statistic, None without one."""
+    return None if stat is None else stat.median
+
+
+def plural(amount: int, one: str, many: str) -> str:
+    """ "1 variant", "4 variants"."""
+    return f"{amount:,} {one if amount == 1 else many}"
+
+
+def _digits(value: float, places: int = 2) -> str:
+    decimals = min(places, 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2)
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _scaled(value: float, units: tuple[str, ...]) -> str:
+    step = 0
+    while abs(value) >= 999.5 and step < len(units) - 1:
+        value /= 1000
+        step += 1
+    text = f"{value:.0f}" if abs(value) >= 10 or step == 0 else f"{value:.1f}"
+    return f"{text} {units[step]}"

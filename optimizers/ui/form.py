@@ -1,0 +1,116 @@
+"""What the person entered, checked: types, sizes, and how text fields are cut into lists.
+
+Covers the form only; whether a combination makes sense is for `api.choose`. Handlers answer direct HTTP calls too, so
+nothing here trusts a type. Raises ChoiceError with a sentence that names the field.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from optimizers.api import DEFAULT_ROUNDS
+from optimizers.errors import ChoiceError, RunNotFound
+from optimizers.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, MAX_PROMPTS, MAX_ROUNDS
+from optimizers.ui import words
+
+MAX_NAME = 1024
+MAX_STACK_TEXT = 4096
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
+
+
+@dataclass(frozen=True)
+class Form:
+    """The fields of the page, typed. `stacks` are the ticked techniques, then the hand-written combinations."""
+
+    model: str
+    stacks: tuple[str, ...]
+    prompts: tuple[str, ...]
+    max_new_tokens: int
+    rounds: int
+    seconds: float | None
+    baseline: str | None
+
+
+def read(
+    model: Any, ticked: list[str], stacks: Any, prompts: Any, tokens: Any, rounds: Any, budget: Any, base: Any
+) -> Form:
+    """The form from the raw values of its components, in the page's order."""
+    written = [line.strip() for line in text(stacks, words.STACKS_LABEL, MAX_STACK_TEXT).splitlines()]
+    chosen = tuple(dict.fromkeys([*ticked, *(line for line in written if line)]))
+    if not chosen:
+        raise ChoiceError(words.NOTHING_TICKED, words.NOTHING_TICKED_REMEDY)
+    seconds = _seconds(budget)
+    return Form(
+        model=model_name(model),
+        stacks=chosen,
+        prompts=split_prompts(text(prompts, words.PROMPTS_LABEL, MAX_PROMPTS * MAX_PROMPT_CHARACTERS)),
+        max_new_tokens=_whole(tokens, words.TOKENS_LABEL, MAX_NEW_TOKENS),
+        rounds=_whole(rounds, words.ROUNDS_LABEL, MAX_ROUNDS) if seconds is None else DEFAULT_ROUNDS,
+        seconds=seconds,
+        baseline=text(base, words.BASELINE_LABEL, MAX_STACK_TEXT).strip() or None,
+    )
+
+
+def model_name(value: Any) -> str:
+    """The model's name; raises when there is none."""
+    name = text(value, words.MODEL_LABEL, MAX_NAME).strip()
+    if not name:
+        raise ChoiceError(words.NO_MODEL, words.NO_MODEL_REMEDY)
+    return name
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the shape owner/name, which a hub id has and a relative folder may have."""
+    return _HUB_ID.fullmatch(name) is not None
+
+
+def run_id(value: Any) -> str:
+    """A run id of a safe shape. Raises RunNotFound."""
+    if isinstance(value, str) and _RUN_ID.fullmatch(value):
+        return value
+    raise RunNotFound(words.BAD_RUN, words.BAD_RUN_REMEDY)
+
+
+def split_prompts(block: str) -> tuple[str, ...]:
+    """Prompts cut at empty lines; blank ones fall away."""
+    parts = re.split(r"\n[ \t]*\n", block.replace("\r\n", "\n"))
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def join_prompts(prompts: tuple[str, ...]) -> str:
+    """Prompts as the prompt field shows them."""
+    return "\n\n".join(prompts)
+
+
+def text(value: Any, field: str, limit: int) -> str:
+    """A text field; None is empty."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ChoiceError(words.BAD_TYPE.format(field=field), words.BAD_TYPE_REMEDY)
+    if len(value) > limit:
+        raise ChoiceError(words.TOO_LONG.format(field=field), words.TOO_LONG_REMEDY.format(high=f"{limit:,}"))
+    return value
+
+
+def _whole(value: Any, field: str, high: int) -> int:
+    right = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+    if not right or not 1 <= value <= high:
+        raise ChoiceError(words.BAD_WHOLE.format(field=field, high=f"{high:,}"))
+    return int(value)
+
+
+def _seconds(value: Any) -> float | None:
+    entered = text(value, words.SECONDS_LABEL, 32).strip().removesuffix("s").strip()
+    if not entered:
+        return None
+    try:
+        seconds = float(entered)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ChoiceError(words.BAD_SECONDS)
+    return seconds

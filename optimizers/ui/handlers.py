@@ -1,0 +1,141 @@
+"""What happens when a person does something: small functions from raw field values to updates of components.
+
+Covers the form. The run that follows is in `watching.py`; which event calls what is in `wiring.py`. Every function
+answers direct HTTP calls as well, so values are checked by `form.py` before anything is done with them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from optimizers import api
+from optimizers.errors import ChoiceError, LeversError
+from optimizers.results import ModelEntry, TechniqueRow
+from optimizers.schema import Choice, Plan
+from optimizers.settings import settings
+from optimizers.ui import figures, form, notes, preparing, words
+
+QUICK_S = 0.5
+
+Updates = tuple[Any, ...]
+
+
+def model_choices() -> list[tuple[str, str]]:
+    """The models that can be picked without typing, as (label, id)."""
+    return [(_model_label(entry), entry.id) for entry in api.models()]
+
+
+def offer_models() -> Updates:
+    """The list of models afresh, the default one picked, and the sentence that says why."""
+    model, sentence = api.default_model()
+    return gr.Dropdown(choices=model_choices(), value=model), notes.say(sentence)
+
+
+def pick(raw: Any) -> Updates:
+    """A model was picked or typed: its facts, or a button to fetch it first."""
+    try:
+        model = form.model_name(raw)
+    except ChoiceError as error:
+        return notes.message(error), gr.Button(visible=False), gr.Timer(active=False), ""
+    if _must_be_fetched(model):
+        text = words.FETCH_NEEDED.format(model=model)
+        return notes.say(text, words.FETCH_REMEDY), gr.Button(visible=True), gr.Timer(active=False), ""
+    return _state(preparing.begin(model, QUICK_S))
+
+
+def fetch(raw: Any) -> Updates:
+    """Fetch the model in the field."""
+    try:
+        return _state(preparing.begin(form.model_name(raw), QUICK_S))
+    except ChoiceError as error:
+        return notes.message(error), gr.Button(visible=False), gr.Timer(active=False), ""
+
+
+def look(raw: Any) -> Updates:
+    """How far the model in the field is."""
+    state = preparing.look(raw) if isinstance(raw, str) else None
+    if state is None:
+        return gr.skip(), gr.skip(), gr.Timer(active=False), ""
+    return _state(state)
+
+
+def techniques_for(model: str, rows: tuple[TechniqueRow, ...], *ticked: bool) -> list[Any]:
+    """Check boxes and notes as they stand for `model`, a check box and a note for each of `rows`."""
+    try:
+        fresh = {row.id: row for row in api.techniques(model or None).techniques}
+    except LeversError:
+        fresh = {}
+    updates: list[Any] = []
+    for row, tick in zip(rows, ticked, strict=True):
+        now = fresh.get(row.id, row)
+        updates += [gr.Checkbox(interactive=now.available, value=bool(tick) and now.available), notes.technique(now)]
+    return updates
+
+
+def estimate(ids: tuple[str, ...], *raw: Any) -> Updates:
+    """What Compare would do, or what keeps it from doing so, in words; and whether it can be pressed."""
+    try:
+        plan = _plan(ids, raw)
+    except LeversError as error:
+        return notes.message(error, "quiet"), gr.Button(interactive=False)
+    except _Waiting:
+        return notes.say(words.ESTIMATE_WAITS), gr.Button(interactive=False)
+    limit = min(settings().memory_bytes or plan.machine.memory_available_bytes, plan.machine.memory_available_bytes)
+    return notes.estimate(plan, limit), gr.Button(interactive=True)
+
+
+def start(ids: tuple[str, ...], *raw: Any) -> tuple[str, str]:
+    """Start the comparison: (run id, "") or ("", what keeps it from starting)."""
+    try:
+        return api.start(_plan(ids, raw)), ""
+    except LeversError as error:
+        return "", notes.message(error)
+    except _Waiting:
+        return "", notes.say(words.ESTIMATE_WAITS)
+
+
+class _Waiting(Exception):
+    """The model is not read yet."""
+
+
+def _plan(ids: tuple[str, ...], raw: tuple[Any, ...]) -> Plan:
+    model, ticked, tail = raw[0], raw[1 : 1 + len(ids)], raw[1 + len(ids) :]
+    entered = form.read(model, [name for name, tick in zip(ids, ticked, strict=True) if tick is True], *tail)
+    state = preparing.look(entered.model)
+    if state is None or not state.over:
+        raise _Waiting
+    if state.error:
+        raise state.error
+    return api.plan(_choice(entered), folders=settings().allow_folders)
+
+
+def _choice(entered: form.Form) -> Choice:
+    return api.choose(
+        entered.model,
+        entered.stacks,
+        prompts=entered.prompts,
+        max_new_tokens=entered.max_new_tokens,
+        rounds=entered.rounds,
+        seconds=entered.seconds,
+        baseline=entered.baseline,
+    )
+
+
+def _state(state: preparing.Preparation) -> Updates:
+    ready = state.model if state.checkpoint else ""
+    return notes.model(state), gr.Button(visible=False), gr.Timer(active=not state.over), ready
+
+
+def _must_be_fetched(model: str) -> bool:
+    if not form.is_hub_id(model) or any(entry.id == model for entry in api.models()):
+        return False
+    return not (settings().allow_folders and Path(model).is_dir())
+
+
+def _model_label(entry: ModelEntry) -> str:
+    facts = [figures.size(entry.disk_bytes)] if entry.disk_bytes else []
+    facts.append(words.IN_CACHE if entry.cached else words.TO_FETCH)
+    return f"{entry.title} ({', '.join(facts)})"

@@ -1,0 +1,263 @@
+"""Where everything on the page is: three steps and Compare, then the run, then what came out.
+
+Covers components and their order. What they do is in `wiring.py`; how they look, in theme.py and assets/levers.css.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import gradio as gr
+from markupsafe import Markup
+
+from optimizers import api
+from optimizers.results import TechniqueRow
+from optimizers.settings import settings
+from optimizers.ui import form, notes, words
+
+
+@dataclass(frozen=True)
+class ModelStep:
+    name: gr.Dropdown
+    facts: gr.HTML
+    note: gr.HTML
+    fetch: gr.Button
+    timer: gr.Timer
+    ready: gr.State
+
+
+@dataclass(frozen=True)
+class TechniqueStep:
+    rows: tuple[TechniqueRow, ...]
+    boxes: tuple[gr.Checkbox, ...]
+    notes: tuple[gr.HTML, ...]
+    stacks: gr.Textbox
+
+
+@dataclass(frozen=True)
+class PromptStep:
+    prompts: gr.Textbox
+    tokens: gr.Number
+    rounds: gr.Number
+    seconds: gr.Textbox
+    baseline: gr.Dropdown
+
+
+@dataclass(frozen=True)
+class RunView:
+    """`id` lies in a hidden field, not in the session, so that it outlives the server. `seen` names what is shown;
+    `finished` is the id again once the run is over."""
+
+    id: gr.Textbox
+    column: gr.Column
+    head: gr.HTML
+    lanes: gr.HTML
+    table: gr.HTML
+    stop: gr.Button
+    new: gr.Button
+    timer: gr.Timer
+    seen: gr.State
+    finished: gr.Textbox
+
+
+@dataclass(frozen=True)
+class ResultsView:
+    section: gr.Column
+    speed: gr.Plot
+    memory: gr.Plot
+    quality: gr.Plot
+    caveats: gr.HTML
+    prompt: gr.Dropdown
+    answers: gr.HTML
+    download: gr.Button
+    payload: gr.Textbox
+
+
+@dataclass(frozen=True)
+class Page:
+    setup: gr.Column
+    notice: gr.HTML
+    model: ModelStep
+    techniques: TechniqueStep
+    prompts: PromptStep
+    estimate: gr.HTML
+    compare: gr.Button
+    run: RunView
+    results: ResultsView
+    history: gr.HTML
+
+    @property
+    def form(self) -> list[Any]:
+        """The components that `form.read` reads, in its order."""
+        steps, asked = self.techniques, self.prompts
+        return [
+            self.model.name,
+            *steps.boxes,
+            steps.stacks,
+            asked.prompts,
+            asked.tokens,
+            asked.rounds,
+            asked.seconds,
+            asked.baseline,
+        ]
+
+
+def page(rows: tuple[TechniqueRow, ...]) -> Page:
+    """All components, inside the Blocks that is open. `rows` are the techniques to offer."""
+    _html(Markup('<div class="lv-top"><h1>{}</h1><p>{}</p></div>').format(words.NAME, words.LEAD), "lv-title")
+    notice = _html("", "lv-notice")
+    with gr.Column(elem_id="lv-setup") as setup:
+        model, techniques, prompts = _model_step(), _technique_step(rows), _prompt_step(rows)
+        with gr.Row(elem_id="lv-go"):
+            estimate = _html(notes.say(words.ESTIMATE_WAITS), "lv-estimate")
+            compare = gr.Button(words.COMPARE, variant="primary", size="lg", elem_id="lv-compare", interactive=False)
+        with gr.Accordion(words.HISTORY, open=False, elem_id="lv-earlier"):
+            history = _html(notes.history(()), "lv-history")
+    run = _run_view()
+    return Page(setup, notice, model, techniques, prompts, estimate, compare, run, _results_view(run), history)
+
+
+def _html(value: str, name: str, **more: Any) -> gr.HTML:
+    # The plain template puts `value` in as it is, once; with no script of the page's, nothing in it is evaluated.
+    return gr.HTML(value, elem_id=name, js_on_load=None, apply_default_css=False, **more)
+
+
+def _step(number: int, title: str, hint: str) -> None:
+    _html(
+        Markup('<div class="lv-step"><span aria-hidden="true">{}</span><div><h2>{}</h2><p>{}</p></div></div>').format(
+            number, title, hint
+        ),
+        f"lv-step-{number}",
+    )
+
+
+def _model_step() -> ModelStep:
+    with gr.Column(elem_classes="lv-card"):
+        _step(1, words.STEP_MODEL, words.STEP_MODEL_HINT)
+        name = gr.Dropdown(
+            [],
+            label=words.MODEL_LABEL,
+            info=words.MODEL_INFO if settings().allow_folders else words.MODEL_INFO_HOSTED,
+            allow_custom_value=True,
+            elem_id="lv-model",
+        )
+        note = _html("", "lv-model-note")
+        facts = _html("", "lv-model-facts")
+        fetch = gr.Button(words.FETCH, visible=False, size="md", elem_id="lv-fetch")
+    return ModelStep(name, facts, note, fetch, gr.Timer(0.5, active=False), gr.State(""))
+
+
+def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:
+    boxes: dict[str, gr.Checkbox] = {}
+    lines: dict[str, gr.HTML] = {}
+    with gr.Column(elem_classes="lv-card"):
+        _step(2, words.STEP_TECHNIQUES, words.STEP_TECHNIQUES_HINT)
+        for slot, group in groupby(rows, key=lambda row: row.slot):
+            with gr.Column(elem_classes="lv-slot"):
+                title, hint = words.SLOTS[slot]
+                _html(Markup("<h3>{}</h3><p>{}</p>").format(title, hint), f"lv-slot-{slot}")
+                with gr.Row(elem_classes="lv-techniques"):
+                    for row in group:
+                        boxes[row.id], lines[row.id] = _technique(row)
+        stacks = gr.Textbox(
+            label=words.STACKS_LABEL,
+            info=words.STACKS_INFO,
+            placeholder=words.STACKS_PLACEHOLDER,
+            lines=2,
+            max_lines=6,
+            elem_id="lv-stacks",
+        )
+    return TechniqueStep(rows, tuple(boxes[row.id] for row in rows), tuple(lines[row.id] for row in rows), stacks)
+
+
+def _technique(row: TechniqueRow) -> tuple[gr.Checkbox, gr.HTML]:
+    with gr.Column(elem_classes="lv-technique", min_width=240):
+        box = gr.Checkbox(
+            row.available and row.id in api.DEFAULT_STACKS,
+            label=row.title,
+            info=row.summary,
+            interactive=row.available,
+            container=False,
+            elem_id=f"lv-technique-{row.id}",
+        )
+        return box, _html(notes.technique(row), f"lv-technique-note-{row.id}")
+
+
+def _prompt_step(rows: tuple[TechniqueRow, ...]) -> PromptStep:
+    with gr.Column(elem_classes="lv-card"):
+        _step(3, words.STEP_PROMPTS, words.STEP_PROMPTS_HINT)
+        with gr.Row(elem_classes="lv-asked"):
+            prompts = gr.Textbox(
+                form.join_prompts(api.choose("default prompts").workload.prompts),
+                label=words.PROMPTS_LABEL,
+                info=words.PROMPTS_INFO,
+                lines=8,
+                max_lines=14,
+                scale=3,
+                min_width=280,
+                elem_id="lv-prompts",
+            )
+            with gr.Column(scale=2, min_width=280, elem_classes="lv-settings"):
+                tokens = gr.Number(
+                    api.DEFAULT_TOKENS, label=words.TOKENS_LABEL, info=words.TOKENS_INFO, elem_id="lv-tokens"
+                )
+                rounds = gr.Number(
+                    api.DEFAULT_ROUNDS, label=words.ROUNDS_LABEL, info=words.ROUNDS_INFO, elem_id="lv-rounds"
+                )
+                seconds = gr.Textbox(
+                    label=words.SECONDS_LABEL,
+                    info=words.SECONDS_INFO,
+                    placeholder=words.SECONDS_PLACEHOLDER,
+                    max_lines=1,
+                    elem_id="lv-seconds",
+                )
+                baseline = gr.Dropdown(
+                    [(words.BASELINE_AUTO, ""), *((row.title, row.id) for row in rows if row.slot == "precision")],
+                    value="",
+                    label=words.BASELINE_LABEL,
+                    info=words.BASELINE_INFO,
+                    allow_custom_value=True,
+                    elem_id="lv-baseline",
+                )
+    return PromptStep(prompts, tokens, rounds, seconds, baseline)
+
+
+def _run_view() -> RunView:
+    with gr.Column(visible=False, elem_id="lv-run") as column:
+        with gr.Row(elem_id="lv-run-top"):
+            head = _html("", "lv-run-head")
+            with gr.Row(elem_id="lv-run-buttons"):
+                stop = gr.Button(words.STOP, size="md", elem_id="lv-stop")
+                new = gr.Button(words.NEW, size="md", elem_id="lv-new")
+        shown = _html("", "lv-run-lanes")
+        table = _html("", "lv-run-table")
+    return RunView(
+        gr.Textbox(visible="hidden", label="run", elem_id="lv-run-id"),
+        column,
+        head,
+        shown,
+        table,
+        stop,
+        new,
+        gr.Timer(1.0, active=False),
+        gr.State(""),
+        gr.Textbox(visible="hidden", label="finished run", elem_id="lv-finished"),
+    )
+
+
+def _results_view(run: RunView) -> ResultsView:
+    with run.column:
+        caveats = _html("", "lv-run-caveats")
+        with gr.Column(visible=False, elem_id="lv-results") as section:
+            with gr.Row(elem_classes="lv-charts"):
+                speed = gr.Plot(label=words.SPEED_CHART, elem_classes="lv-chart", elem_id="lv-chart-speed")
+                memory = gr.Plot(label=words.MEMORY_CHART, elem_classes="lv-chart", elem_id="lv-chart-memory")
+                quality = gr.Plot(label=words.QUALITY_CHART, elem_classes="lv-chart", elem_id="lv-chart-quality")
+            _html(Markup("<h2>{}</h2><p>{}</p>").format(words.ANSWERS, words.ANSWERS_HINT), "lv-answers-title")
+            prompt = gr.Dropdown([], label=words.PROMPT_PICK, elem_id="lv-prompt")
+            answers = _html("", "lv-answers")
+            download = gr.Button(words.DOWNLOAD, size="md", elem_id="lv-download")
+            payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")
+    return ResultsView(section, speed, memory, quality, caveats, prompt, answers, download, payload)

@@ -1,0 +1,136 @@
+"""A finished (or half finished) run as HTML: the table, the recommendation, the caveats.
+
+Covers drawing only; values come from `results.Run`. A variant that was not measured gets its reason and no figures.
+"""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from optimizers.results import Run, VariantResult
+from optimizers.ui import figures, words
+
+EMPTY = Markup("")
+
+_CELL = Markup('<td role="cell" data-label="{label}" class="{kind}">{value}</td>')
+_HEADER = Markup('<th role="columnheader" scope="col" class="{kind}" title="{title}">{name}</th>')
+_NAME = Markup('<th role="rowheader" scope="row" class="lv-name"><span>{title}</span><code>{key}</code></th>')
+_ROW = Markup('<tr role="row" class="lv-row-{status}">{name}{cells}</tr>')
+_VERDICT = Markup('<span class="lv-verdict lv-{kind}"><span aria-hidden="true">{mark}</span> {word}</span>')
+_TABLE = Markup(
+    '<section class="lv-results" aria-label="{heading}"><h2>{heading}</h2>{recommendation}'
+    '<div class="lv-scroll" tabindex="0" role="group" aria-label="{heading}"><table role="table">'
+    '<thead role="rowgroup"><tr role="row">{header}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
+    '<p class="lv-fine">{fine}</p></section>'
+)
+_RECOMMENDATION = Markup(
+    '<div class="lv-recommend"><p class="lv-eyebrow">{heading}</p><p class="lv-say">{text}</p>'
+    "<p>{reason} {condition}</p></div>"
+)
+_WHY = Markup(
+    '<td role="cell" class="lv-why-cell" colspan="{span}"><span class="lv-verdict lv-{status}">'
+    '<span aria-hidden="true">{mark}</span> {word}</span> <span>{reason}</span> '
+    '<span class="lv-remedy">{remedy}</span></td>'
+)
+_CAVEATS = Markup('<section class="lv-caveats" aria-label="{heading}"><h2>{heading}</h2><ul>{items}</ul></section>')
+_CAVEAT = Markup('<li>{variant}{text} <span class="lv-remedy">{remedy}</span></li>')
+
+
+def table(run: Run, *, final: bool) -> str:
+    """The comparison as a table, every variant of the run in a row, in plan order."""
+    header = EMPTY.join(
+        _HEADER.format(name=name, title=title, kind="lv-num" if place > 1 else "")
+        for place, (name, title) in enumerate(words.COLUMNS)
+    )
+    return _TABLE.format(
+        heading=words.RESULTS if final else words.SO_FAR,
+        recommendation=_recommendation(run) if final else EMPTY,
+        header=header,
+        rows=EMPTY.join(_row(variant) for variant in run.variants),
+        fine=_noise(run),
+    )
+
+
+def caveats(run: Run) -> str:
+    """What a reader must know before quoting the figures; empty without any."""
+    notes = [Markup("<li>{}</li>").format(note) for note in run.notes]
+    titles = {variant.key: variant.title for variant in run.variants}
+    for caveat in run.caveats:
+        name = titles.get(caveat.variant or "", caveat.variant)
+        variant = Markup("<strong>{}:</strong> ").format(name) if name else EMPTY
+        notes.append(_CAVEAT.format(variant=variant, text=caveat.text, remedy=caveat.remedy))
+    return _CAVEATS.format(heading=words.CAVEATS, items=EMPTY.join(notes)) if notes else ""
+
+
+def _recommendation(run: Run) -> Markup:
+    advice = run.recommendation
+    if advice is None:
+        return EMPTY
+    return _RECOMMENDATION.format(
+        heading=words.RECOMMENDED, text=advice.text, reason=advice.reason, condition=advice.condition
+    )
+
+
+def _noise(run: Run) -> str:
+    floor = run.noise_floor.decode
+    return "" if floor is None else words.NOISE.format(low=f"{1 / (1 + floor):.2f}", high=f"{1 + floor:.2f}")
+
+
+def _row(variant: VariantResult) -> Markup:
+    name = _NAME.format(title=variant.title, key=variant.key)
+    if variant.status == "measured" or (variant.latency and variant.status in ("ready", "loading")):
+        cells = _figures(variant)
+    else:
+        mark, word = words.STATUS[variant.status]
+        cells = _WHY.format(
+            span=len(words.COLUMNS) - 1,
+            status=variant.status,
+            mark=mark,
+            word=word,
+            reason=variant.reason or "",
+            remedy=variant.remedy or "",
+        )
+    return _ROW.format(status=variant.status, name=name, cells=cells)
+
+
+def _figures(variant: VariantResult) -> Markup:
+    latency, memory = variant.latency, variant.memory
+    values: tuple[str | Markup, ...] = (
+        _verdict(variant),
+        _speed(variant),
+        figures.number(figures.median(latency.decode_tokens_per_s) if latency else None),
+        figures.short_seconds(figures.median(latency.ttft_s) if latency else None),
+        figures.size(memory.weights_bytes if memory else None),
+        figures.size(memory.run_peak_bytes if memory else None),
+        *_quality(variant),
+    )
+    return EMPTY.join(
+        _CELL.format(label=name, kind="lv-num" if place > 0 else "lv-verdict-cell", value=value)
+        for place, ((name, _), value) in enumerate(zip(words.COLUMNS[1:], values, strict=True))
+    )
+
+
+def _verdict(variant: VariantResult) -> str | Markup:
+    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
+    if ratio is None:
+        return figures.NOTHING
+    kind = ratio.verdict.replace(" ", "-")
+    return _VERDICT.format(kind=kind, mark=words.VERDICT[ratio.verdict], word=ratio.verdict)
+
+
+def _speed(variant: VariantResult) -> str | Markup:
+    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
+    if ratio is None:
+        return figures.NOTHING
+    return Markup("<strong>{}</strong> <small>{}</small>").format(figures.times(ratio.ratio), figures.interval(ratio))
+
+
+def _quality(variant: VariantResult) -> tuple[str, str, str]:
+    quality = variant.quality
+    if quality is None:
+        return figures.NOTHING, figures.NOTHING, figures.NOTHING
+    return (
+        figures.small(quality.kl_divergence.mean if quality.kl_divergence else None),
+        figures.percent(quality.same_top.rate if quality.same_top else None),
+        figures.times(quality.text.perplexity_ratio.value if quality.text else None),
+    )

@@ -1,0 +1,143 @@
+"""Which event calls what. Covers the connections of the page and how it is served.
+
+Polls take no place in the queue, so that tabs which watch never block each other nor a button.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from optimizers import api
+from optimizers.settings import Settings
+from optimizers.ui import handlers, layout, notes, theme, watching, words
+
+# The address follows the run, so that a reload finds it again; history is replaced, not grown.
+_PUT_RUN = """(id) => { const url = new URL(window.location.href);
+  if (id) { url.searchParams.set('run', id); } else { url.searchParams.delete('run'); }
+  window.history.replaceState(null, '', url); window.scrollTo(0, 0);
+  document.documentElement.classList.remove('lv-attaching'); }"""
+_SAVE = """(text, id) => { if (!text) return; const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
+  link.download = 'run-' + id + '.json'; link.click(); setTimeout(() => URL.revokeObjectURL(link.href), 1000); }"""
+_SHOWN = "() => { document.documentElement.classList.remove('lv-attaching'); }"
+# Before the first paint: a page that opens on a run does not flash the form.
+_HEAD = """<script>if (new URLSearchParams(location.search).has('run'))
+  document.documentElement.classList.add('lv-attaching');</script>"""
+
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_POLL: dict[str, Any] = {**_QUIET, "queue": False, "trigger_mode": "once"}
+
+
+def build() -> gr.Blocks:
+    """The page, not yet served."""
+    with gr.Blocks(title=words.PAGE_TITLE, analytics_enabled=False) as demo:
+        page = layout.page(api.techniques().techniques)
+        _connect_model(demo, page)
+        _connect_form(page)
+        _connect_run(demo, page)
+        _connect_results(page)
+    return demo
+
+
+def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
+    """Serve the page where the settings say. `more` goes to Blocks.launch (tests pass prevent_thread_lock)."""
+    demo.queue(default_concurrency_limit=16, max_size=256)
+    return demo.launch(
+        server_name=served.host,
+        server_port=served.port,
+        theme=theme.theme(),
+        css_paths=[theme.STYLESHEET],
+        head=_HEAD,
+        footer_links=[],
+        run_history=False,
+        ssr_mode=False,
+        share=False,
+        show_error=False,
+        quiet=False,
+        enable_monitoring=False,
+        mcp_server=False,
+        max_file_size=1 << 20,
+        **more,
+    )
+
+
+def _connect_model(demo: gr.Blocks, page: layout.Page) -> None:
+    model = page.model
+    shown = [model.facts, model.fetch, model.timer, model.ready]
+    demo.load(handlers.offer_models, None, [model.name, model.note], **_QUIET)
+    model.name.change(handlers.pick, model.name, shown, trigger_mode="always_last", **_QUIET)
+    model.fetch.click(handlers.fetch, model.name, shown, **_QUIET)
+    model.timer.tick(handlers.look, model.name, shown, **_POLL)
+    rows = page.techniques.rows
+    cells = [cell for pair in zip(page.techniques.boxes, page.techniques.notes, strict=True) for cell in pair]
+    model.ready.change(
+        lambda ready, *ticked: handlers.techniques_for(ready, rows, *ticked),
+        [model.ready, *page.techniques.boxes],
+        cells,
+        **_QUIET,
+    )
+
+
+def _connect_form(page: layout.Page) -> None:
+    ids = tuple(row.id for row in page.techniques.rows)
+    changed = [component.change for component in page.form] + [page.model.ready.change]
+    gr.on(
+        changed,
+        partial(handlers.estimate, ids),
+        page.form,
+        [page.estimate, page.compare],
+        trigger_mode="always_last",
+        **_QUIET,
+    )
+    page.compare.click(
+        lambda *raw: watching.started(*handlers.start(ids, *raw)), page.form, _view_outputs(page), **_QUIET
+    )
+
+
+def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
+    run = page.run
+    demo.load(watching.attach, None, _view_outputs(page), **_QUIET).then(None, js=_SHOWN)
+    demo.load(lambda: notes.history(tuple(api.runs())), None, page.history, **_QUIET)
+    run.id.change(None, run.id, None, js=_PUT_RUN)
+    polled = [run.head, run.lanes, run.table, run.stop, run.timer, run.seen, run.finished]
+    run.timer.tick(watching.poll, [run.id, run.seen], polled, **_POLL)
+    run.stop.click(watching.stop, run.id, run.stop, **_QUIET)
+    run.new.click(watching.close, None, _view_outputs(page), **_QUIET)
+
+
+def _connect_results(page: layout.Page) -> None:
+    run, results = page.run, page.results
+    shown = [
+        results.section,
+        results.speed,
+        results.memory,
+        results.quality,
+        results.caveats,
+        results.prompt,
+        results.answers,
+    ]
+    run.finished.change(watching.results, run.finished, shown, **_QUIET)
+    results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)
+    saved = results.download.click(watching.run_json, run.id, results.payload, **_QUIET)
+    saved.then(None, [results.payload, run.id], None, js=_SAVE)
+
+
+def _view_outputs(page: layout.Page) -> list[Any]:
+    """The components that `watching.open_run` updates, in its order."""
+    run = page.run
+    return [
+        run.id,
+        page.setup,
+        run.column,
+        run.head,
+        run.lanes,
+        run.table,
+        run.stop,
+        run.timer,
+        run.seen,
+        run.finished,
+        page.notice,
+    ]

@@ -1,0 +1,163 @@
+"""Every word of the page that is not a technique's, a model's or a result's own. Covers English."""
+
+from __future__ import annotations
+
+from optimizers.results import Verdict
+from optimizers.schema import RunStatus, Slot, VariantStatus
+
+NAME = "Levers"
+LEAD = (
+    "See what each inference optimization gives and what it costs: the same prompts, side by side, on this machine, "
+    "measured against a baseline."
+)
+PAGE_TITLE = "Levers: inference optimizations, measured"
+
+STEP_MODEL = "Model"
+STEP_TECHNIQUES = "Techniques"
+STEP_PROMPTS = "Prompts"
+STEP_MODEL_HINT = "Whose answers, speed and memory are compared."
+STEP_TECHNIQUES_HINT = "Each one ticked becomes a variant of its own, compared with the baseline."
+STEP_PROMPTS_HINT = "Every variant answers all of them."
+
+MODEL_LABEL = "Model"
+MODEL_INFO = "Pick one, or type a Hugging Face id (owner/name) or a folder on this machine, then press Enter."
+MODEL_INFO_HOSTED = "Pick one, or type a Hugging Face id (owner/name), then press Enter."
+FETCH = "Fetch this model"
+FETCH_NEEDED = "{model} is not on this machine yet."
+FETCH_REMEDY = "Fetching it may take a while and some gigabytes; nothing is fetched until you press the button."
+READING = "Reading the model's facts"
+NO_MODEL = "No model is picked."
+NO_MODEL_REMEDY = "Pick one from the list or type its name."
+IN_CACHE = "on this machine"
+TO_FETCH = "fetched on first use"
+
+SLOTS: dict[Slot, tuple[str, str]] = {
+    "precision": ("Precision", "How many bits each number has while the model computes."),
+    "attention": ("Attention", "Which program does the step where tokens look at each other."),
+    "weights": ("Weights", "How the model's numbers are stored: fewer bits, less memory."),
+    "compile": ("Compilation", "Whether the model is turned into faster machine code first."),
+    "cache": ("Cache", "How earlier tokens are remembered."),
+    "decoding": ("Decoding", "How the next token is chosen."),
+    "runtime": ("Runtime", "Which engine runs the model."),
+}
+PROMISE = "Promised"
+WARNING = "Before you tick"
+UNAVAILABLE = "Not available here"
+STACKS_LABEL = "Your own combinations"
+STACKS_INFO = "Join techniques with plus signs, one combination a line."
+STACKS_PLACEHOLDER = "bf16+torchao_int8_weight_only"
+
+PROMPTS_LABEL = "Prompts"
+PROMPTS_INFO = "An empty line separates two prompts."
+TOKENS_LABEL = "New tokens per answer"
+TOKENS_INFO = "Every timed answer has exactly this many."
+ROUNDS_LABEL = "Rounds"
+ROUNDS_INFO = "Under 5, no verdict can be given."
+SECONDS_LABEL = "Time budget in seconds"
+SECONDS_INFO = "Optional. Replaces the number of rounds."
+SECONDS_PLACEHOLDER = "no limit"
+BASELINE_LABEL = "Baseline"
+BASELINE_INFO = "What the others are compared with. Pick one, or type a combination."
+BASELINE_AUTO = "Usual baseline: fp32+sdpa"
+
+COMPARE = "Compare"
+STOP = "Stop"
+STOPPING = "Stopping"
+NEW = "New comparison"
+ESTIMATE_WAITS = "The estimate comes once the model is read."
+ESTIMATE = "{variants}, about {time}, needs {need} of {have} free"
+ESTIMATE_BASELINE = "Baseline: {baseline}. {prompts}, {residents}."
+RESIDENT = "all variants stay loaded and take turns"
+IN_TURN = "one variant is loaded at a time"
+SKIPPED_BEFORE = "{title} will be left out."
+NOTHING_TICKED = "Nothing is ticked yet."
+NOTHING_TICKED_REMEDY = "Tick a technique to compare it with the baseline."
+RUNNING_ELSEWHERE = "A comparison is going on."
+WATCH_IT = "Watch it"
+
+BAD_TYPE = "{field} cannot be read."
+BAD_TYPE_REMEDY = "Enter it again."
+BAD_WHOLE = "{field}: enter a whole number from 1 to {high}."
+BAD_SECONDS = "Time budget in seconds: enter a number above 0, or leave it empty."
+TOO_LONG = "{field} is too long."
+TOO_LONG_REMEDY = "Shorten it to {high} characters."
+BAD_RUN = "There is no comparison at this address."
+BAD_RUN_REMEDY = "It may have been deleted, or the address was cut short. Start a new one below."
+TOO_BUSY = "Too many models are being read at once."
+TOO_BUSY_REMEDY = "Wait a moment, then pick it again."
+UNEXPECTED = "Something went wrong that Levers did not foresee."
+UNEXPECTED_REMEDY = "Reload the page; the details are in the program's log."
+
+RUN_STATUS: dict[RunStatus, tuple[str, str]] = {
+    "running": ("●", "Running"),
+    "done": ("✓", "Done"),
+    "cancelled": ("■", "Stopped"),
+    "interrupted": ("!", "Interrupted"),
+    "failed": ("✕", "Failed"),
+}
+TIME_LEFT = "about {time} left"
+TIME_UNKNOWN = "time left not known yet"
+OVER = {
+    "done": "Every figure is in.",
+    "cancelled": "It was stopped; what was measured until then is below.",
+    "interrupted": "The program ended in the middle; what was measured until then is below.",
+    "failed": "It could not be finished; what was measured until then is below.",
+}
+STATUS: dict[VariantStatus, tuple[str, str]] = {
+    "waiting": ("○", "Waiting"),
+    "loading": ("◔", "Loading"),
+    "ready": ("●", "Ready"),
+    "measured": ("✓", "Measured"),
+    "skipped": ("–", "Skipped"),
+    "not_applied": ("≠", "Not applied"),
+    "failed": ("✕", "Failed"),
+    "cancelled": ("■", "Stopped"),
+}
+ACTIVE = ("▶", "Its turn")
+TOKENS_PER_S = "tokens/s"
+TURNS = "{done} of {planned} turns"
+PROMPT_NUMBER = "Prompt {number}"
+NO_TEXT = "Its answer appears here."
+LANES_HEADING = "Variants"
+
+VERDICT: dict[Verdict, str] = {
+    "faster": "▲",
+    "slower": "▼",
+    "within noise": "≈",
+    "too few rounds": "…",
+    "baseline": "◆",
+}
+RESULTS = "Results"
+SO_FAR = "Results so far"
+RECOMMENDED = "What to use"
+COLUMNS: tuple[tuple[str, str], ...] = (
+    ("Variant", ""),
+    ("Verdict", "Speed of writing against the baseline"),
+    ("Speed", "Times the baseline's tokens per second, with the 95 % interval"),
+    ("Tokens/s", "New tokens per second, median"),
+    ("First token", "Time to the first token, median"),
+    ("Weights", "Memory that the weights take"),
+    ("Peak memory", "Highest memory of the process while it answered"),
+    ("KL", "Mean KL divergence from the baseline; 0 is identical"),
+    ("Same top", "How often both would choose the same next token"),
+    ("Perplexity", "Times the baseline's perplexity on the packaged text; 1.00 is equal"),
+)
+NOISE = "Ratios between {low} and {high} are noise on this machine just now."
+CAVEATS = "Read before you quote these figures"
+CHARTS = "Charts"
+SPEED_CHART = "Speed"
+MEMORY_CHART = "Memory by phase"
+QUALITY_CHART = "Quality against speed"
+AS_TABLE = "The same figures as a table"
+ANSWERS = "Answers side by side"
+ANSWERS_HINT = "What is word for word the baseline's is quiet; the mark shows where an answer first leaves it."
+PROMPT_PICK = "Prompt"
+IDENTICAL = "Same as the baseline, word for word."
+LEAVES = "Leaves the baseline after {characters}."
+NO_ANSWER = "No answer to this prompt."
+EMPTY_ANSWER = "The answer is empty."
+DIVERGES = "first difference"
+DETAILS = "What really ran"
+DOWNLOAD = "Download run.json"
+HISTORY = "Earlier comparisons"
+NO_HISTORY = "None yet. Each comparison is kept and can be reopened here."

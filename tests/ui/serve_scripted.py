@@ -1,0 +1,29 @@
+"""Serves the real page over the scripted api: `python serve_scripted.py PORT [--hostile] [--seconds S]`,
+with the repository and this folder on PYTHONPATH."""
+
+from __future__ import annotations
+
+import argparse
+
+from scripted import Script
+
+from optimizers import api
+from optimizers.settings import settings
+from optimizers.ui import build, launch
+
+FUNCTIONS = "techniques models default_model prepare choose plan start watch stop runs load running"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("port")
+    parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--seconds", type=float, default=4.0)
+    asked = parser.parse_args()
+    script = Script(asked.hostile, asked.seconds)
+    for name in FUNCTIONS.split():
+        setattr(api, name, getattr(script, name))
+    launch(build(), settings({"LEVERS_PORT": asked.port}))
+
+
+main()
