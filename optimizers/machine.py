@@ -1,7 +1,7 @@
 """What this computer has: cores, instruction sets, memory, GPUs, a compiler, packages.
 
 Linux is read in full, limits of the container (cgroup v1 and v2) included; macOS and Windows tell less. Nothing here
-imports torch: CUDA is asked in a child process, once, and only where a driver shows. How fast it all is is not measured.
+imports torch: CUDA is asked in a child process, once, and only where a driver shows. How fast it is is not measured.
 """
 
 from __future__ import annotations
@@ -104,7 +104,10 @@ def memory(root: Path = Path("/")) -> tuple[int, int]:
 
 def cpp_compiler(environment: Mapping[str, str]) -> str | None:
     """The path of the C++ compiler that torch.compile would find: what CXX names, else g++, clang++ or cl."""
-    named = shlex.split(environment.get("CXX", ""), posix=os.name != "nt")
+    try:
+        named = shlex.split(environment.get("CXX", ""), posix=os.name != "nt")
+    except ValueError:  # a quote that is not closed: no command
+        return None
     candidates = named[:1] or ["g++", "clang++", "cl"]
     found = (shutil.which(name, path=environment.get("PATH")) for name in candidates)
     return next(filter(None, found), None)

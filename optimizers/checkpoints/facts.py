@@ -75,8 +75,8 @@ def _facts(
         architecture=kinds.architecture(config),
         model_type=kinds.model_type(config),
         task="text_generation",
-        parameters=_count(counted, bits),
-        linear_parameters=_count(matrices, bits),
+        parameters=_count(counted, quantization is not None, bits),
+        linear_parameters=_count(matrices, quantization is not None, bits),
         disk_bytes=sum(path.stat().st_size for path in {tensor.file for tensor in tensors}),
         stored_dtype=_dominant_dtype(tensors),
         context_length=_whole(text, _CONTEXT) or NO_CONTEXT_LIMIT,
@@ -123,6 +123,8 @@ def _quantization(config: dict[str, Any]) -> tuple[str | None, int | None]:
         return None, None
     method = str(said.get("quant_method") or "of an unnamed method")[:40]
     bits = said.get("bits") or _BITS_BY_METHOD.get(method)
+    for group in _objects(said.get("config_groups")):
+        bits = bits or next((weights.get("num_bits") for weights in _objects(group)), None)
     for key, number in (("load_in_4bit", 4), ("_load_in_4bit", 4), ("load_in_8bit", 8), ("_load_in_8bit", 8)):
         bits = number if said.get(key) is True else bits
     if not isinstance(bits, int) or not 1 <= bits <= 16:
@@ -130,15 +132,20 @@ def _quantization(config: dict[str, Any]) -> tuple[str | None, int | None]:
     return f"{method} {bits}-bit", bits
 
 
-def _count(tensors: Iterable[Tensor], bits: int | None) -> int:
+def _objects(found: Any) -> list[dict[str, Any]]:
+    """The objects among an object's values."""
+    return [value for value in found.values() if isinstance(value, dict)] if isinstance(found, dict) else []
+
+
+def _count(tensors: Iterable[Tensor], quantized: bool, bits: int | None) -> int:
     """Parameters: each value of a plain tensor; of a whole-number tensor in a packed checkpoint as many as its bits
     hold; what stands beside packed weights none."""
     total = 0
     for tensor in tensors:
         kind, width = DTYPES[tensor.dtype]
-        packed = bits is not None and "int" in kind
-        if bits is None or not _BESIDE_PACKED.search(tensor.name):
-            total += tensor.count * width // bits if packed and bits else tensor.count
+        if quantized and _BESIDE_PACKED.search(tensor.name):
+            continue
+        total += tensor.count * width // bits if bits and "int" in kind else tensor.count
     return total
 
 

@@ -107,12 +107,17 @@ def read_headers(folder: Path) -> tuple[Tensor, ...]:
 def _names_in_index(path: Path) -> tuple[str, ...]:
     try:
         names = set(json.loads(path.read_text("utf-8"))["weight_map"].values())
-        plain = all(isinstance(name, str) and Path(name).name == name and "\0" not in name for name in names)
+        plain = all(_is_plain(name) for name in names)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointBroken(f"{path} is not an index of weight files: {error}.", AGAIN) from error
     if not names or not plain:
-        raise CheckpointBroken(f"{path} must list weight files by plain names, and does not.", AGAIN)
+        raise CheckpointBroken(f"{path} must list safetensors files by plain names, and does not.", AGAIN)
     return tuple(sorted(names))
+
+
+def _is_plain(name: Any) -> bool:
+    """Whether `name` is a safetensors file in the same folder, and nothing that leads elsewhere."""
+    return isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors") and name.isprintable()
 
 
 def _read_file(path: Path) -> list[Tensor]:

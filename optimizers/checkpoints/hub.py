@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,27 @@ from huggingface_hub.utils import tqdm, validate_repo_id  # type: ignore[attr-de
 
 from optimizers import settings
 from optimizers.checkpoints import headers, kinds
-from optimizers.errors import CheckpointBroken, CheckpointError, CheckpointNotFound, CheckpointRefused, HubUnreachable
+from optimizers.errors import (
+    CheckpointBroken,
+    CheckpointError,
+    CheckpointNotFound,
+    CheckpointRefused,
+    HubUnreachable,
+    LeversError,
+)
 
 Progress = Callable[[str, float | None], None]
 
 _SMALL_ENDINGS = (".json", ".jinja", ".model", ".txt", ".tiktoken")
+_REPORT_EVERY_S = 0.2
 _SMALL_NAMES = ("README.md",)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the hub said about a model: its file names, or the error; neither when it did not answer in time."""
+    """What the hub said about a model: its files and their bytes, or the error; neither when it did not answer."""
 
-    files: tuple[str, ...] = ()
+    files: Mapping[str, int] = field(default_factory=dict)
     error: Exception | None = None
 
     @property
@@ -76,9 +84,9 @@ def fetch(model: str, progress: Progress) -> Path:
         raise _explain(model, answer.error)
     try:
         return _download(model, answer.files, progress)
-    except CheckpointError:
+    except LeversError:
         raise
-    except (OSError, ValueError, RuntimeError, errors.EntryNotFoundError) as error:
+    except Exception as error:  # the client passes on what its transport raises, under many names
         raise _explain(model, error) from error
 
 
@@ -98,12 +106,12 @@ def _ask(model: str) -> Answer:
     from huggingface_hub import HfApi
 
     try:
-        info = HfApi(endpoint=constants.ENDPOINT).model_info(model, timeout=settings.HUB_TIMEOUT_S)
+        info = HfApi(endpoint=constants.ENDPOINT).model_info(model, files_metadata=True, timeout=settings.HUB_TIMEOUT_S)
     except errors.HfHubHTTPError as error:
         return Answer(error=error)
     except Exception:  # whatever else the client raises (sockets, TLS, proxies): the hub gave no usable answer
         return Answer()
-    return Answer(files=tuple(sibling.rfilename for sibling in info.siblings or ()))
+    return Answer(files={sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()})
 
 
 def _from_cache(model: str) -> Path:
@@ -123,42 +131,48 @@ def why_silent() -> str:
     return f"no answer from {constants.ENDPOINT} within {settings.HUB_TIMEOUT_S:g} seconds"
 
 
-def _download(model: str, files: tuple[str, ...], progress: Progress) -> Path:
+def _download(model: str, files: Mapping[str, int], progress: Progress) -> Path:
     """The small files, a look at them, then the weights: no weight of a model that would be refused is fetched."""
     top = [name for name in files if "/" not in name]
     small = [name for name in top if name.endswith(_SMALL_ENDINGS) or name in _SMALL_NAMES]
-    folder = _snapshot(model, small, f"Fetching the small files of {model}", progress)
+    progress(f"Fetching the small files of {model}", None)
+    folder = _snapshot(model, dict.fromkeys(small, 0), progress)
     kinds.refuse_unfit(kinds.read_config(folder), folder)
     if headers.WHOLE not in top and headers.INDEX not in top:
         others = sorted(set(top) - set(small) - {".gitattributes"})
         raise headers.pickled_only(model, others[0] if others else "nothing at all")
     weights = [headers.WHOLE] if headers.WHOLE in top else list(headers.weight_names(folder))
-    return _snapshot(model, [*small, *weights], f"Fetching {model}", progress)
+    return _snapshot(model, {name: files.get(name, 0) for name in (*small, *weights)}, progress)
 
 
-def _snapshot(model: str, names: list[str], text: str, progress: Progress) -> Path:
-    return Path(snapshot_download(model, allow_patterns=names, tqdm_class=_reporting(text, progress)))
+def _snapshot(model: str, sizes: Mapping[str, int], progress: Progress) -> Path:
+    total = sum(sizes.values())
+    text = f"Fetching {model} ({total / 1e6:.0f} MB)"
+    bar = _reporting(lambda done: progress(text, min(1.0, done / total)) if total else None)
+    return Path(snapshot_download(model, allow_patterns=list(sizes), tqdm_class=bar))
 
 
-def _reporting(text: str, progress: Progress) -> type[Any]:
-    """A progress bar class that draws nothing and passes the share of bytes on, at most five times a second."""
+def _reporting(report: Callable[[float], None]) -> type[Any]:
+    """A progress bar class that draws nothing and passes on the bytes done, at most five times a second.
+
+    huggingface_hub keeps one bar for bytes received and one for bytes written: the one that is ahead counts."""
 
     class Reporting(tqdm):
         last = 0.0
+        most = 0.0
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             kwargs["disable"] = True
             super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
-            self.unit = kwargs.get("unit", "it")
-            self.total = kwargs.get("total")
-            self.done = float(kwargs.get("initial") or 0)
+            self.counts_bytes = kwargs.get("unit") == "B"
+            self.done = 0.0
 
         def update(self, n: float | None = 1) -> None:
             self.done += n or 0
             now = time.monotonic()
-            if self.unit == "B" and self.total and now - Reporting.last > 0.2:
-                Reporting.last = now
-                progress(text, min(1.0, self.done / self.total))
+            if self.counts_bytes and self.done > Reporting.most and now - Reporting.last > _REPORT_EVERY_S:
+                Reporting.most, Reporting.last = self.done, now
+                report(self.done)
 
     return Reporting
 
