@@ -1,0 +1,11 @@
+"""A finished run as figures: `speed`, `memory` and `quality` give Plotly figures, their `*_rows` the same as tables.
+
+Pure: a `results.Run` in, a figure out; what was not measured is never drawn. Only bars and points are used, which the
+Plotly of every page that shows them knows.
+"""
+
+from optimizers.charts.memory import memory, memory_rows
+from optimizers.charts.quality import quality, quality_rows
+from optimizers.charts.speed import speed, speed_rows
+
+__all__ = ["memory", "memory_rows", "quality", "quality_rows", "speed", "speed_rows"]

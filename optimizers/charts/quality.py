@@ -1,0 +1,208 @@
+"""Quality against speed: each measured variant as a point, up and to the right is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from optimizers.charts import style
+from optimizers.results import Ratio, Run, VariantResult, Verdict
+
+HEIGHT = 400
+LONGEST_LABEL = 26
+LEAST_FLOOR = 0.02
+# Mean KL divergences at or under this are drawn on one line, "about 0": a logarithm has no zero.
+NEARLY_ZERO = 1e-5
+_PLOT_WIDTH, _PLOT_HEIGHT = 330.0, 300.0
+_CHARACTER, _LINE = 7.2, 17.0
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One variant in the chart: its speed ratio and mean KL divergence (nats)."""
+
+    key: str
+    label: str
+    ratio: float
+    low: float | None
+    high: float | None
+    kl: float
+    verdict: Verdict
+
+    @property
+    def height(self) -> float:
+        """The decimal logarithm at which it is drawn."""
+        return math.log10(max(self.kl, NEARLY_ZERO))
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle in pixels, around its middle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def overlap(self, other: Box) -> float:
+        """The shared area."""
+        wide = (self.width + other.width) / 2 - abs(self.x - other.x)
+        high = (self.height + other.height) / 2 - abs(self.y - other.y)
+        return max(0.0, min(wide, self.width, other.width)) * max(0.0, min(high, self.height, other.height))
+
+
+def quality(run: Run, dark: bool | None = None) -> go.Figure:
+    """Mean KL divergence on the answers (log axis, small at the top) against the decode speed ratio. The vertical band
+    is the speed's noise, the dotted line the logit noise floor. `dark` says what the background is; None: colors that
+    read on both."""
+    spots = _spots(run)
+    if not spots:
+        return style.empty(run, "No quality was measured against a speed.", dark, HEIGHT)
+    made = style.figure([_points(spots, dark)], run, dark, HEIGHT)
+    left, right = _reach([x for spot in spots for x in (spot.ratio, spot.low, spot.high) if x is not None])
+    worst = max(0.0, math.ceil(max(spot.height for spot in spots) + 0.05))
+    bottom, top = worst + 0.15, math.log10(NEARLY_ZERO) - 0.5
+    _floors(made, run, left, right, dark)
+    for spot, (x, y) in zip(spots, _places(spots, (left, right), (bottom, top)), strict=True):
+        made.add_annotation(
+            x=spot.ratio,
+            y=spot.height,
+            text=style.escape(spot.label),
+            showarrow=False,
+            xanchor="center",
+            yanchor="middle",
+            xshift=x,
+            yshift=y,
+        )
+    made.update_xaxes(
+        title={"text": "Decoding speed against the baseline", "standoff": 10}, range=[left, right], ticksuffix="x"
+    )
+    ticks = [math.log10(NEARLY_ZERO), *range(-4, int(worst) + 1)]
+    made.update_yaxes(
+        title={"text": "Mean KL divergence, nats (up is better)", "standoff": 8},
+        range=[bottom, top],
+        tickmode="array",
+        tickvals=ticks,
+        ticktext=["≈ 0", *(f"{10.0**power:g}" for power in ticks[1:])],
+        zeroline=False,
+    )
+    return made
+
+
+def quality_rows(run: Run) -> list[list[str]]:
+    """The same figures as a table, its first row the headings."""
+    rows = [["Variant", "Speed against the baseline", "Verdict", "Mean KL divergence, nats"]]
+    return rows + [[spot.key, f"{spot.ratio:.2f}x", spot.verdict, f"{spot.kl:.2g}"] for spot in _spots(run)]
+
+
+def _spots(run: Run) -> list[Spot]:
+    drawn = [variant for variant in style.measured(run) if variant.versus_baseline and variant.versus_baseline.decode]
+    labels = style.short_labels([variant.key for variant in drawn], run.baseline)
+    spots = []
+    for variant in drawn:
+        kl = _kl(variant, run.baseline)
+        ratio: Ratio | None = variant.versus_baseline.decode if variant.versus_baseline else None
+        if kl is not None and ratio is not None:
+            label = labels[variant.key]
+            short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+            spots.append(Spot(variant.key, short, ratio.ratio, ratio.low, ratio.high, kl, ratio.verdict))
+    return spots
+
+
+def _kl(variant: VariantResult, baseline: str) -> float | None:
+    if variant.key == baseline:
+        return 0.0
+    spread = variant.quality.kl_divergence if variant.quality else None
+    return spread.mean if spread else None
+
+
+def _points(spots: Sequence[Spot], dark: bool | None) -> go.Scatter:
+    return go.Scatter(
+        mode="markers",
+        x=[spot.ratio for spot in spots],
+        y=[spot.height for spot in spots],
+        marker={
+            "size": 13,
+            "color": [style.COLORS[spot.verdict] for spot in spots],
+            "symbol": [_SYMBOLS[spot.verdict] for spot in spots],
+        },
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [0.0 if spot.high is None else spot.high - spot.ratio for spot in spots],
+            "arrayminus": [0.0 if spot.low is None else spot.ratio - spot.low for spot in spots],
+            "color": style.ink(dark),
+            "thickness": 1,
+            "width": 3,
+        },
+        hovertext=[
+            f"{style.wrapped(spot.key)}<br>{spot.ratio:.2f}x, {spot.verdict}<br>mean KL {spot.kl:.2g} nats"
+            for spot in spots
+        ],
+        hoverinfo="text",
+        cliponaxis=False,
+    )
+
+
+_SYMBOLS: dict[Verdict, str] = {
+    "faster": "triangle-up",
+    "slower": "triangle-down",
+    "within noise": "circle",
+    "too few rounds": "circle-open",
+    "baseline": "diamond",
+}
+
+
+def _reach(values: Sequence[float]) -> tuple[float, float]:
+    """The horizontal range: 1 and everything drawn, with room for labels at both sides."""
+    low, high = min(1.0, *values), max(1.0, *values)
+    room = max(0.1, (high - low) * 0.3)
+    return max(0.0, low - room), high + room
+
+
+def _floors(made: go.Figure, run: Run, left: float, right: float, dark: bool | None) -> None:
+    floor = LEAST_FLOOR if run.noise_floor.decode is None else run.noise_floor.decode
+    x0, x1 = max(left, 1 - floor), min(right, 1 + floor)
+    made.add_vrect(x0=x0, x1=x1, fillcolor=style.band_color(dark), line_width=0, layer="below")
+    noise = run.noise_floor.kl_divergence
+    if noise is not None and noise > NEARLY_ZERO:
+        made.add_hline(y=math.log10(noise), line={"color": style.NEUTRAL, "width": 1, "dash": "dot"}, layer="below")
+
+
+def _places(spots: Sequence[Spot], across: tuple[float, float], down: tuple[float, float]) -> list[tuple[float, float]]:
+    """Where each label goes, in pixels from its point: the candidate that covers least of the points and of the labels
+    placed before, on a plot of the least width that the page gives it."""
+    dots = [
+        Box(
+            (spot.ratio - across[0]) / (across[1] - across[0]) * _PLOT_WIDTH,
+            (spot.height - down[0]) / (down[1] - down[0]) * _PLOT_HEIGHT,
+            15.0,
+            15.0,
+        )
+        for spot in spots
+    ]
+    frame = Box(_PLOT_WIDTH / 2, _PLOT_HEIGHT / 2, _PLOT_WIDTH, _PLOT_HEIGHT)
+    taken = list(dots)
+    places = []
+    for spot, dot in zip(spots, dots, strict=True):
+        best = min(_candidates(spot, dot), key=lambda box: _cost(box, dot, taken, frame))
+        taken.append(best)
+        places.append((best.x - dot.x, best.y - dot.y))
+    return places
+
+
+def _candidates(spot: Spot, dot: Box) -> list[Box]:
+    width = len(spot.label) * _CHARACTER
+    beside, flush = width / 2 + 13, width / 2 - 10
+    shifts = [(0.0, 17.0), (0.0, -17.0), (beside, 0.0), (-beside, 0.0)]
+    shifts += [(side * flush, up) for up in (17.0, -17.0, 34.0, -34.0) for side in (1, -1)]
+    return [Box(dot.x + x, dot.y + y, width, _LINE) for x, y in shifts]
+
+
+def _cost(box: Box, dot: Box, taken: Sequence[Box], frame: Box) -> float:
+    outside = box.width * box.height - box.overlap(frame)
+    away = abs(box.y - dot.y) + max(0.0, abs(box.x - dot.x) - box.width / 2)
+    return sum(box.overlap(other) for other in taken) + 3 * outside + away
