@@ -75,6 +75,8 @@ class Conductor:
             raise Cancelled("The comparison was stopped.")
         self._board.live.stage("loading the baseline")
         self._guarded(self._baseline, self._answer_first)
+        self._pace.answered_first()
+        self._board.live.progress(self._pace.share_done(), self._pace.left_s())
         if self._plan.resident:
             self._all_together()
         else:
@@ -113,7 +115,6 @@ class Conductor:
                 member.score(text, self._reference, write=True)
             member.memory()
         self._passages = (*self._passages, *text)
-        self._say_left_out()
         member.status("ready")
         self._written.set()
         return True
@@ -123,6 +124,7 @@ class Conductor:
         member.start()
         member.load(self._longest())
         member.warm_up(self._work.prompts[0], FIRST_TOKENS)
+        self._board.live.lane_stage(member.key, "waiting to score")
         self._written.wait()
         with self._computing:
             member.score(self._passages, self._reference)
@@ -154,7 +156,7 @@ class Conductor:
                 self._board.stop()
                 self._written.set()
             through = self._pace.prepared(member.name, fit)
-            self._board.live.time_left(self._pace.left_s())
+            self._board.live.progress(self._pace.share_done(), self._pace.left_s())
             if self._plan.resident:
                 self._board.live.stage(f"preparing: {through} of {len(self._others) + 2} processes are ready")
         return fit
@@ -249,15 +251,6 @@ class Conductor:
             raise WorkerError("Its worker named a vocabulary size that cannot be.", "Choose another model.")
         limit = protocol.REFERENCE_LIMIT_BYTES // (ROW_ITEM_BYTES * vocab_size)
         return replace(self._reference, vocab_size=vocab_size, rows_limit=limit)
-
-    def _say_left_out(self) -> None:
-        """Positions past the reference's limit are not compared: say how many."""
-        limit = self._reference.rows_limit
-        out = sum(max(0, p.row + len(p.target_ids) - max(limit, p.row)) for p in self._passages)
-        if out:
-            total = sum(len(passage.target_ids) for passage in self._passages)
-            text = f"{out} of {total} positions were left out of the quality figures: the reference stays within 1 GiB."
-            self._board.say(None, protocol.Noted(text))
 
 
 def _last_words(member: Member) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from optimizers.results import Lane, LiveRun, Run
 from optimizers.runners.logs import plain
@@ -27,22 +27,14 @@ STATUS_STAGES: dict[VariantStatus, str] = {
 SHOWN_CHARACTERS = 20_000
 
 
-@dataclass(frozen=True)
-class _Clock:
-    """Time left as it was judged at `at`, and the highest progress shown so far."""
-
-    at: float
-    left_s: float | None
-    progress: float = 0.0
-
-
 class Live:
     """The picture of one run."""
 
     def __init__(self, run_id: str, plan: Plan) -> None:
         self._changed = threading.Condition()
-        self._began = time.monotonic()
-        self._clock = _Clock(self._began, plan.estimate_s)
+        self._judged_at = time.monotonic()
+        self._left_s = plan.estimate_s
+        self._share = 0.0
         self._id = run_id
         self._version = 1
         self._status: RunStatus = "running"
@@ -61,8 +53,7 @@ class Live:
     def begin(self) -> None:
         """The wait for other comparisons is over: time counts from here."""
         with self._changed:
-            self._began = time.monotonic()
-            self._clock = replace(self._clock, at=self._began)
+            self._judged_at = time.monotonic()
 
     def stage(self, text: str) -> None:
         """What the run as a whole is doing."""
@@ -112,10 +103,11 @@ class Live:
         """A turn of this variant counts."""
         self._lane(key, turns_done=turns_done, turns_planned=turns_planned, tokens_per_s=tokens_per_s)
 
-    def time_left(self, seconds: float | None) -> None:
-        """The rest will take about so long, from now."""
+    def progress(self, share: float, left_s: float) -> None:
+        """This share is done (it never shrinks on the page), and the rest will take about so long, from now."""
         with self._changed:
-            self._clock = replace(self._clock, at=time.monotonic(), left_s=seconds)
+            self._share = max(self._share, share)
+            self._left_s, self._judged_at = left_s, time.monotonic()
             self._bump()
 
     def compared(self, run: Run) -> None:
@@ -136,14 +128,15 @@ class Live:
     def snapshot(self) -> LiveRun:
         """The picture. Cheap."""
         with self._changed:
-            left, progress = self._progress()
+            going = self._status == "running"
+            left = max(0.0, self._left_s - (time.monotonic() - self._judged_at))
             return LiveRun(
                 id=self._id,
                 version=self._version,
                 status=self._status,
                 stage=self._stage,
-                progress=progress,
-                time_left_s=left,
+                progress=self._share if going else 1.0,
+                time_left_s=left if going else None,
                 lanes=tuple(self._lanes.values()),
                 run=self._run,
                 reason=self._reason,
@@ -159,19 +152,6 @@ class Live:
     def over(self) -> bool:
         """Has the run ended?"""
         return self._status != "running"
-
-    def _progress(self) -> tuple[float | None, float]:
-        """Time left, and the share done: never less than was shown before, 1 only at the end."""
-        if self._status != "running":
-            return None, 1.0
-        now = time.monotonic()
-        if self._clock.left_s is None:
-            return None, self._clock.progress
-        left = max(0.0, self._clock.left_s - (now - self._clock.at))
-        elapsed = now - self._began
-        share = min(0.99, max(self._clock.progress, elapsed / max(elapsed + left, 1e-9)))
-        self._clock = replace(self._clock, progress=share)
-        return left, share
 
     def _lane(self, key: str, **changes: object) -> None:
         with self._changed:

@@ -79,6 +79,7 @@ class Member:
 
     def warm_up(self, prompt: str, tokens: int) -> None:
         """One untimed request."""
+        self._doing("warming up")
         self._ask(protocol.WarmUp(prompt, tokens), protocol.WarmedUp, _answer_s(tokens), "warm up")
 
     def run(self, prompt: str, tokens: int, record: protocol.Reference | None = None) -> protocol.Answered:
@@ -101,11 +102,13 @@ class Member:
     def score(self, passages: tuple[protocol.Passage, ...], reference: protocol.Reference, write: bool = False) -> None:
         """Score passages against the reference, or write it."""
         tokens = sum(len(passage.target_ids) for passage in passages)
+        self._doing("scoring answers and text")
         command = protocol.Score(passages, reference, "write" if write else "read")
         self._ask(command, protocol.Scored, _answer_s(tokens), "score")
 
     def census(self) -> protocol.CensusTaken:
         """What is really loaded, and why it is not what was asked for, if so."""
+        self._doing("reading what is loaded")
         return self._ask(protocol.TakeCensus(), protocol.CensusTaken, ANSWER_TIMEOUT_S, "census")
 
     def memory(self) -> None:
@@ -124,6 +127,10 @@ class Member:
         self.alive = False
         if self._worker is not None:
             self._worker.close(grace_s)
+
+    def _doing(self, text: str) -> None:
+        if not self.replica:
+            self.board.live.lane_stage(self.key, text)
 
     def _ask(self, command: protocol.Command, kind: type[E], timeout_s: float, what: str) -> E:
         if self._worker is None or not self.alive:
@@ -160,8 +167,7 @@ class Member:
     def _heard(self, event: protocol.WorkerEvent) -> bool:
         """On the reader's thread: news go to the picture, answers are kept for the asker."""
         if isinstance(event, protocol.Stage):
-            if not self.replica:
-                self.board.live.lane_stage(self.key, event.text)
+            self._doing(event.text)
             return False
         if isinstance(event, protocol.Tokens):
             if not self.replica and event.request == self._requests:

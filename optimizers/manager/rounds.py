@@ -63,7 +63,7 @@ class Rounds:
                 began = time.monotonic()
                 if self._guarded(member, lambda member: self._turn(member, number)):
                     self._pace.took(member.name, time.monotonic() - began)
-                self._board.live.time_left(self._pace.left_s())
+                self._board.live.progress(self._pace.share_done(), self._pace.left_s())
 
     def _turn(self, member: Member, number: int) -> bool:
         """One request, repeated when others took the processor; each attempt is kept, the last one counts."""

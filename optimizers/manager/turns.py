@@ -56,12 +56,18 @@ class Pace:
         self._planned_s = plan.estimate_s
         self._out: set[str] = set()
         self._prepared: set[str] = set()
+        self._answered_first = False
         self._turns: dict[str, list[float]] = {}
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the run began."""
         return time.monotonic() - self._began
+
+    def answered_first(self) -> None:
+        """The baseline has loaded and answered: half of its preparation."""
+        with self._lock:
+            self._answered_first = True
 
     def prepared(self, name: str, fit: bool) -> int:
         """A member is ready for its turns, or out; how many of them are through by now."""
@@ -99,6 +105,18 @@ class Pace:
                 if name not in self._out:
                     turns += self._turn_s(name) * max(0, self._rounds - len(self._turns.get(name, ())))
             return each * len(waiting) + turns
+
+    def share_done(self) -> float:
+        """The share of the work that is done, between 0 and 1: preparations and turns by what was planned for them, or,
+        under a budget, by the time spent of it."""
+        with self._lock:
+            ready = len(self._prepared) / len(self._names)
+            if self._answered_first and not self._prepared:
+                ready = 0.5 / len(self._names)
+            if self._budget is not None:
+                return min(0.99, max(0.5 * ready, self.elapsed_s / self._budget if ready == 1 else 0.0))
+            turns = [self._rounds if name in self._out else len(self._turns.get(name, ())) for name in self._names]
+            return min(0.99, 0.5 * ready + 0.5 * sum(turns) / (self._rounds * len(self._names)))
 
     def _turn_s(self, name: str) -> float:
         """What a turn of this member takes: its own median, else everybody's, else what was planned."""

@@ -1,0 +1,77 @@
+"""What may be written after `python -m optimizers`, and the prompts that a file holds.
+
+Covers words and numbers; whether they make sense together is for `api.choose`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from optimizers import api
+from optimizers.errors import ChoiceError
+
+LARGEST_PROMPT_FILE = 8_000_000
+
+_EPILOG = """exit codes: 0 every variant measured or deliberately skipped, 1 nothing could be measured, 2 bad usage,
+3 some variant failed, 130 stopped"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser; a mistake ends the program with a message and exit code 2."""
+    top = argparse.ArgumentParser(
+        prog="python -m optimizers",
+        description="What every inference optimization gives and what it costs, measured on this machine.",
+        epilog=_EPILOG,
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _compare(commands.add_parser("compare", help="measure variants of a model against a baseline", epilog=_EPILOG))
+    listing = commands.add_parser("techniques", help="every technique: available here, or why not")
+    listing.add_argument("model", nargs="?", metavar="MODEL", help="also judge them for this model")
+    models = commands.add_parser("models", help="packaged and cached checkpoints")
+    runs = commands.add_parser("runs", help="the history, newest first")
+    for command in (listing, models, runs):
+        command.add_argument("--json", action="store_true", help="write JSON, and nothing else, to stdout")
+    return top
+
+
+def _compare(compare: argparse.ArgumentParser) -> None:
+    add = compare.add_argument
+    add("model", nargs="?", metavar="MODEL", help="packaged name, folder or hub id (default: SmolLM2-135M-Instruct)")
+    add("-t", "--technique", action="append", default=[], metavar="STACK", help="such as bf16+eager; repeatable")
+    add("--prompt", action="append", default=None, metavar="TEXT", help="a prompt; repeatable")
+    add("--prompts", type=Path, metavar="FILE", help="prompts, one a line, UTF-8")
+    add("--max-new-tokens", type=int, default=api.DEFAULT_TOKENS, metavar="N", help="tokens an answer (%(default)s)")
+    length = compare.add_mutually_exclusive_group()
+    length.add_argument("--rounds", type=int, default=api.DEFAULT_ROUNDS, metavar="N", help="rounds (%(default)s)")
+    length.add_argument("--seconds", type=float, metavar="S", help="a budget for it all, in place of rounds")
+    add("--baseline", metavar="STACK", help="what the others are compared with (fp32+sdpa)")
+    add("--seed", type=int, default=0, metavar="N", help="of the order of turns (%(default)s)")
+    add("--threads", type=int, metavar="N", help="processor threads of a variant (all usable cores)")
+    add("--out", type=Path, metavar="FOLDER", help="also write run.json, samples.jsonl and logs there")
+    add("--json", action="store_true", help="write the run as JSON, and nothing else, to stdout")
+
+
+def prompts(options: argparse.Namespace) -> list[str] | None:
+    """The prompts given one by one and in a file, None when there are none of either. Raises ChoiceError."""
+    if options.prompt is None and options.prompts is None:
+        return None
+    return [*(options.prompt or []), *(_in_file(options.prompts) if options.prompts else [])]
+
+
+def _in_file(path: Path) -> list[str]:
+    remedy = "Name a text file in UTF-8 with one prompt a line."
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_PROMPT_FILE + 1)
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ChoiceError(f"The prompt file {path} is not UTF-8 text (byte {error.start}).", remedy) from None
+    except OSError as error:
+        raise ChoiceError(f"The prompt file {path} cannot be read: {error.strerror}.", remedy) from None
+    if len(data) > LARGEST_PROMPT_FILE:
+        raise ChoiceError(f"The prompt file {path} is larger than {LARGEST_PROMPT_FILE // 1_000_000} MB.", remedy)
+    found = [line for line in text.splitlines() if line.strip()]
+    if not found:
+        raise ChoiceError(f"The prompt file {path} holds no prompt.", remedy)
+    return found

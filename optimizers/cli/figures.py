@@ -1,0 +1,69 @@
+"""Numbers and verdicts in words, and text made safe for a terminal. None is an en dash; decimal units."""
+
+from __future__ import annotations
+
+from optimizers.results import Ratio, Stat, Verdict
+from optimizers.runners.logs import plain
+
+NOTHING = "–"
+MARKS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "within noise": "≈", "too few rounds": "…", "baseline": "◆"}
+
+
+def size(value: float | None) -> str:
+    """Bytes as "269 MB"."""
+    if value is None:
+        return NOTHING
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value:.0f} B"
+
+
+def rate(stat: Stat | None) -> str:
+    """Tokens per second with their interval: "30.1 (29.8–30.5)"."""
+    if stat is None:
+        return NOTHING
+    spread = "" if stat.low is None or stat.high is None else f" ({stat.low:.3g}–{stat.high:.3g})"
+    return f"{stat.median:.3g}{spread}"
+
+
+def ratio(value: Ratio | None) -> str:
+    """A ratio with its interval, mark and word: "1.24× (1.20–1.28) ▲ faster"."""
+    if value is None:
+        return NOTHING
+    mark = f"{MARKS[value.verdict]} {value.verdict}"
+    if value.verdict == "baseline":
+        return mark
+    spread = "" if value.low is None or value.high is None else f" ({value.low:.2f}–{value.high:.2f})"
+    return f"{value.ratio:.2f}×{spread} {mark}"
+
+
+def milliseconds(stat: Stat | None) -> str:
+    """A time as "84 ms"."""
+    return NOTHING if stat is None else f"{stat.median * 1000:.3g} ms"
+
+
+def small(value: float | None) -> str:
+    """A KL divergence to two digits."""
+    if value is None:
+        return NOTHING
+    return "0" if abs(value) < 1e-6 else f"{value:.2g}"
+
+
+def percent(value: float | None) -> str:
+    """A share as "98.9 %"."""
+    return NOTHING if value is None else f"{value * 100:.1f} %"
+
+
+def duration(seconds: float | None) -> str:
+    """A wait as "42 s" or "3 min 20 s"."""
+    if seconds is None:
+        return NOTHING
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def one_line(text: str, width: int = 200) -> str:
+    """Untrusted text on one line of at most `width` characters, without escapes."""
+    flat = " ".join(plain(text).split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

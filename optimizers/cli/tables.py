@@ -1,0 +1,144 @@
+"""Tables for a person: a finished run, a run that goes on, techniques, models, history.
+
+Covers what is shown and how it is laid out. Everything untrusted is put into `Text` (never markup) without escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from optimizers.cli import figures
+from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, VariantResult
+
+WIDE = 150
+Column = tuple[str, list[str]]
+
+
+def finished(run: Run, width: int) -> Iterable[RenderableType]:
+    """The result: one wide table or, on a narrow terminal, speed and cost apart; then reasons and caveats."""
+    speed, cost = _speed(run.variants), _cost(run.variants)
+    yield Text(f"{run.model.id}, {run.status}" + (f": {figures.one_line(run.reason, 500)}" if run.reason else ""))
+    if width >= WIDE:
+        yield _table([*speed, *cost[1:]])
+    else:
+        yield _table(speed)
+        yield _table(cost)
+    for note in run.notes:
+        yield _paragraph("note", note)
+    for caveat in run.caveats:
+        where = f"{caveat.variant}: " if caveat.variant else ""
+        yield _paragraph("caveat", f"{where}{caveat.text} {caveat.remedy}")
+    for variant in run.variants:
+        yield from _why(variant)
+    if run.recommendation:
+        advice = run.recommendation
+        yield _paragraph("advice", f"{advice.text} {advice.reason} {advice.condition}")
+
+
+def going_on(live: LiveRun) -> RenderableType:
+    """The run as it goes on."""
+    table = _table(
+        [
+            ("variant", [lane.key for lane in live.lanes]),
+            ("stage", [figures.one_line(lane.stage, 40) for lane in live.lanes]),
+            ("tokens/s", [f"{lane.tokens_per_s:.3g}" if lane.tokens_per_s else "" for lane in live.lanes]),
+            ("turns", [f"{lane.turns_done}/{lane.turns_planned}" if lane.turns_planned else "" for lane in live.lanes]),
+            ("answer", [figures.one_line(lane.text, 60) for lane in live.lanes]),
+        ]
+    )
+    left = f", about {figures.duration(live.time_left_s)} left" if live.time_left_s is not None else ""
+    return Group(table, ProgressBar(total=1.0, completed=live.progress, width=60), Text(f"{live.stage}{left}"))
+
+
+def techniques(listing: TechniqueList) -> Iterable[RenderableType]:
+    """Every technique in slot order, available or why not."""
+    for slot in dict.fromkeys(row.slot for row in listing.techniques):
+        yield Text(slot, style="bold")
+        for row in listing.techniques:
+            if row.slot == slot:
+                yield _paragraph(row.id, f"{row.title}. {row.summary}")
+                if not row.available:
+                    yield _paragraph("", f"not available: {row.reason} {row.remedy}")
+                elif row.warning:
+                    yield _paragraph("", f"note: {row.warning}")
+
+
+def models(entries: Sequence[ModelEntry]) -> RenderableType:
+    """The models that can be named without fetching or typing an address."""
+    return _table(
+        [
+            ("id", [figures.one_line(entry.id) for entry in entries]),
+            ("from", [entry.source for entry in entries]),
+            ("size", [figures.size(entry.disk_bytes) for entry in entries]),
+            ("here", ["yes" if entry.cached else "to fetch" for entry in entries]),
+            ("note", [figures.one_line(entry.note) for entry in entries]),
+        ]
+    )
+
+
+def runs(entries: Sequence[RunSummary]) -> RenderableType:
+    """The history."""
+    return _table(
+        [
+            ("run", [entry.id for entry in entries]),
+            ("began", [figures.one_line(entry.created_at, 30) for entry in entries]),
+            ("status", [entry.status for entry in entries]),
+            ("model", [figures.one_line(entry.model, 60) for entry in entries]),
+            ("variants", [figures.one_line(", ".join(entry.variants)) for entry in entries]),
+        ]
+    )
+
+
+def _speed(variants: Sequence[VariantResult]) -> list[Column]:
+    versus = [variant.versus_baseline for variant in variants]
+    latency = [variant.latency for variant in variants]
+    return [
+        ("variant", [variant.key for variant in variants]),
+        ("status", [variant.status.replace("_", " ") for variant in variants]),
+        ("tokens/s", [figures.rate(item.decode_tokens_per_s if item else None) for item in latency]),
+        ("against the baseline", [figures.ratio(item.decode if item else None) for item in versus]),
+        ("first token", [figures.milliseconds(item.ttft_s if item else None) for item in latency]),
+    ]
+
+
+def _cost(variants: Sequence[VariantResult]) -> list[Column]:
+    memory = [variant.memory for variant in variants]
+    quality = [variant.quality for variant in variants]
+    kl = [item.kl_divergence.mean if item and item.kl_divergence else None for item in quality]
+    top = [item.same_top.rate if item and item.same_top else None for item in quality]
+    return [
+        ("variant", [variant.key for variant in variants]),
+        ("weights", [figures.size(item.weights_bytes if item else None) for item in memory]),
+        ("peak", [figures.size(item.run_peak_bytes if item else None) for item in memory]),
+        ("KL divergence", [figures.small(value) for value in kl]),
+        ("same top", [figures.percent(value) for value in top]),
+    ]
+
+
+def _why(variant: VariantResult) -> Iterable[RenderableType]:
+    """Why a variant has no figures, and the last lines of its log."""
+    if variant.reason:
+        word = variant.status.replace("_", " ")
+        yield _paragraph(word, f"{variant.key}: {variant.reason} {variant.remedy or ''}")
+    for line in variant.log_tail if variant.status == "failed" else ():
+        yield _paragraph("", f"log: {line}")
+
+
+def _table(columns: Sequence[Column]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name, _ in columns:
+        table.add_column(name, no_wrap=name in ("variant", "id", "run"))
+    for cells in zip(*(values for _, values in columns), strict=True):
+        table.add_row(*(Text(figures.one_line(cell)) for cell in cells))
+    return table
+
+
+def _paragraph(head: str, text: str) -> RenderableType:
+    lead = f"{head}: " if head else ""
+    return Padding(Text(lead + figures.one_line(text, 2000)), (0, 0, 0, 2), expand=False)
