@@ -21,8 +21,8 @@ _HEAD = Markup(
     'aria-valuenow="{percent}"><span style="width:{percent}%"></span></div>{note}</section>'
 )
 _LANE = Markup(
-    '<article class="lv-lane lv-{status}{active}" aria-label="{title}"><header><div><h3>{title}</h3><code>{key}</code>'
-    '</div><p class="lv-mark"><span aria-hidden="true">{mark}</span> {word}</p></header>'
+    '<article class="lv-lane lv-{status}{active}" aria-label="{title}"><header><h3 title="{title}">{title}</h3>'
+    '<p class="lv-mark"><span aria-hidden="true">{mark}</span> {word}</p></header><code title="{key}">{key}</code>'
     '<div class="lv-rate{unrated}"><strong>{rate}</strong> {unit}</div>{body}'
     '<footer><span class="lv-turns" aria-hidden="true">{pips}</span><span>{turns}</span><span>{stage}</span></footer>'
     "</article>"
@@ -87,7 +87,7 @@ def _lane(lane: Lane) -> Markup:
         body=_body(lane),
         pips=_pips(lane.turns_done, planned),
         turns=words.TURNS.format(done=lane.turns_done, planned=planned) if planned else "",
-        stage=lane.stage,
+        stage="" if word.lower() in lane.stage.lower() else lane.stage,
     )
 
 

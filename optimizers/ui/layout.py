@@ -63,16 +63,23 @@ class RunView:
 
 
 @dataclass(frozen=True)
+class Chart:
+    plot: gr.Plot
+    rows: gr.HTML
+
+
+@dataclass(frozen=True)
 class ResultsView:
+    """`dark` is what the browser says about its theme."""
+
     section: gr.Column
-    speed: gr.Plot
-    memory: gr.Plot
-    quality: gr.Plot
+    charts: tuple[Chart, ...]
     caveats: gr.HTML
     prompt: gr.Dropdown
     answers: gr.HTML
     download: gr.Button
     payload: gr.Textbox
+    dark: gr.Checkbox
 
 
 @dataclass(frozen=True)
@@ -193,8 +200,8 @@ def _prompt_step(rows: tuple[TechniqueRow, ...]) -> PromptStep:
                 form.join_prompts(api.choose("default prompts").workload.prompts),
                 label=words.PROMPTS_LABEL,
                 info=words.PROMPTS_INFO,
-                lines=8,
-                max_lines=14,
+                lines=15,
+                max_lines=15,
                 scale=3,
                 min_width=280,
                 elem_id="lv-prompts",
@@ -252,12 +259,17 @@ def _results_view(run: RunView) -> ResultsView:
         caveats = _html("", "lv-run-caveats")
         with gr.Column(visible=False, elem_id="lv-results") as section:
             with gr.Row(elem_classes="lv-charts"):
-                speed = gr.Plot(label=words.SPEED_CHART, elem_classes="lv-chart", elem_id="lv-chart-speed")
-                memory = gr.Plot(label=words.MEMORY_CHART, elem_classes="lv-chart", elem_id="lv-chart-memory")
-                quality = gr.Plot(label=words.QUALITY_CHART, elem_classes="lv-chart", elem_id="lv-chart-quality")
+                charts = tuple(_chart(name, title) for name, title in words.CHARTS.items())
             _html(Markup("<h2>{}</h2><p>{}</p>").format(words.ANSWERS, words.ANSWERS_HINT), "lv-answers-title")
             prompt = gr.Dropdown([], label=words.PROMPT_PICK, elem_id="lv-prompt")
             answers = _html("", "lv-answers")
             download = gr.Button(words.DOWNLOAD, size="md", elem_id="lv-download")
             payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")
-    return ResultsView(section, speed, memory, quality, caveats, prompt, answers, download, payload)
+    dark = gr.Checkbox(visible="hidden", label="dark", elem_id="lv-dark")
+    return ResultsView(section, charts, caveats, prompt, answers, download, payload, dark)
+
+
+def _chart(name: str, title: str) -> Chart:
+    with gr.Column(elem_classes="lv-chart", elem_id=f"lv-chart-{name}", min_width=240):
+        _html(Markup("<h3>{}</h3>").format(title), f"lv-chart-title-{name}")
+        return Chart(gr.Plot(show_label=False, label=title), _html("", f"lv-chart-rows-{name}"))

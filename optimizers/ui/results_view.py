@@ -5,14 +5,14 @@ Covers drawing only; values come from `results.Run`. A variant that was not meas
 
 from __future__ import annotations
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from optimizers.results import Run, VariantResult
 from optimizers.ui import figures, words
 
 EMPTY = Markup("")
 
-_CELL = Markup('<td role="cell" data-label="{label}" class="{kind}">{value}</td>')
+_CELL = Markup('<td role="cell" data-label="{label}" class="{kind}"><span>{value}</span></td>')
 _HEADER = Markup('<th role="columnheader" scope="col" class="{kind}" title="{title}">{name}</th>')
 _NAME = Markup('<th role="rowheader" scope="row" class="lv-name"><span>{title}</span><code>{key}</code></th>')
 _ROW = Markup('<tr role="row" class="lv-row-{status}">{name}{cells}</tr>')
@@ -62,6 +62,25 @@ def caveats(run: Run) -> str:
     return _CAVEATS.format(heading=words.CAVEATS, items=EMPTY.join(notes)) if notes else ""
 
 
+def rows(table_rows: list[list[str]]) -> str:
+    """The figures of a chart as a table that can be opened; the first row names the columns."""
+    header, *body = table_rows
+    head = EMPTY.join(Markup('<th scope="col">{}</th>').format(cell) for cell in header)
+    lines = EMPTY.join(
+        Markup("<tr>{}</tr>").format(EMPTY.join(Markup("<td>{}</td>").format(cell) for cell in row)) for row in body
+    )
+    return Markup(
+        '<details class="lv-rows"><summary>{}</summary><div class="lv-scroll" tabindex="0" role="group" '
+        'aria-label="{}">'
+        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div></details>"
+    ).format(words.AS_TABLE, words.AS_TABLE, head, lines)
+
+
+def breakable(key: str) -> Markup:
+    """A key that may wrap after each plus sign and underscore."""
+    return Markup(str(escape(key)).replace("+", "+<wbr>").replace("_", "_<wbr>"))
+
+
 def _recommendation(run: Run) -> Markup:
     advice = run.recommendation
     if advice is None:
@@ -77,7 +96,7 @@ def _noise(run: Run) -> str:
 
 
 def _row(variant: VariantResult) -> Markup:
-    name = _NAME.format(title=variant.title, key=variant.key)
+    name = _NAME.format(title=variant.title, key=breakable(variant.key))
     if variant.status == "measured" or (variant.latency and variant.status in ("ready", "loading")):
         cells = _figures(variant)
     else:

@@ -56,7 +56,7 @@ def open_run(raw: Any) -> Updates:
         gr.Column(visible=False),
         gr.Column(visible=True),
         view.head,
-        view.lanes,
+        "" if view.over else view.lanes,  # a run that is over opens on its results, which hold the answers too
         view.table,
         _stop_button(view.over),
         gr.Timer(value=view.interval_s, active=not view.over),
@@ -109,21 +109,22 @@ def stop(raw: Any) -> Any:
     return gr.Button(value=words.STOPPING, interactive=False)
 
 
-def results(raw: Any) -> Updates:
-    """Charts, caveats and answers of a finished run: (section, speed, memory, quality, caveats, prompt, answers)."""
+def results(raw: Any, dark: Any) -> Updates:
+    """What came out: (section, caveats, prompt, answers, then a figure and its rows for each of words.CHARTS)."""
     run = _finished(raw)
     if run is None or not any(variant.latency for variant in run.variants):
         caveats = results_view.caveats(run) if run else ""
-        return gr.Column(visible=False), None, None, None, caveats, gr.skip(), ""
-    choices = texts.prompt_choices(run)
+        return gr.Column(visible=False), caveats, gr.skip(), "", *[None, ""] * len(words.CHARTS)
+    drawn: list[Any] = []
+    for name in words.CHARTS:
+        figure, rows = getattr(charts, name), getattr(charts, f"{name}_rows")
+        drawn += [figure(run, dark is True), results_view.rows(rows(run))]
     return (
         gr.Column(visible=True),
-        charts.speed(run),
-        charts.memory(run),
-        charts.quality(run),
         results_view.caveats(run),
-        gr.Dropdown(choices=choices, value=0),
+        gr.Dropdown(choices=texts.prompt_choices(run), value=0),
         texts.side_by_side(run, 0),
+        *drawn,
     )
 
 

@@ -22,6 +22,7 @@ _PUT_RUN = """(id) => { const url = new URL(window.location.href);
 _SAVE = """(text, id) => { if (!text) return; const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
   link.download = 'run-' + id + '.json'; link.click(); setTimeout(() => URL.revokeObjectURL(link.href), 1000); }"""
+_DARK = "(id) => [id, document.body.classList.contains('dark')]"
 _SHOWN = "() => { document.documentElement.classList.remove('lv-attaching'); }"
 # Before the first paint: a page that opens on a run does not flash the form.
 _HEAD = """<script>if (new URLSearchParams(location.search).has('run'))
@@ -68,6 +69,7 @@ def _connect_model(demo: gr.Blocks, page: layout.Page) -> None:
     model = page.model
     shown = [model.facts, model.fetch, model.timer, model.ready]
     demo.load(handlers.offer_models, None, [model.name, model.note], **_QUIET)
+    model.name.input(lambda: "", None, model.note, **_QUIET)
     model.name.change(handlers.pick, model.name, shown, trigger_mode="always_last", **_QUIET)
     model.fetch.click(handlers.fetch, model.name, shown, **_QUIET)
     model.timer.tick(handlers.look, model.name, shown, **_POLL)
@@ -110,16 +112,9 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
 
 def _connect_results(page: layout.Page) -> None:
     run, results = page.run, page.results
-    shown = [
-        results.section,
-        results.speed,
-        results.memory,
-        results.quality,
-        results.caveats,
-        results.prompt,
-        results.answers,
-    ]
-    run.finished.change(watching.results, run.finished, shown, **_QUIET)
+    drawn = [part for chart in results.charts for part in (chart.plot, chart.rows)]
+    shown = [results.section, results.caveats, results.prompt, results.answers, *drawn]
+    run.finished.change(watching.results, [run.finished, results.dark], shown, js=_DARK, **_QUIET)
     results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)
     saved = results.download.click(watching.run_json, run.id, results.payload, **_QUIET)
     saved.then(None, [results.payload, run.id], None, js=_SAVE)

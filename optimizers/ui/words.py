@@ -41,7 +41,7 @@ SLOTS: dict[Slot, tuple[str, str]] = {
     "runtime": ("Runtime", "Which engine runs the model."),
 }
 PROMISE = "Promised"
-WARNING = "Before you tick"
+WARNING = "On this machine"
 UNAVAILABLE = "Not available here"
 STACKS_LABEL = "Your own combinations"
 STACKS_INFO = "Join techniques with plus signs, one combination a line."
@@ -98,7 +98,7 @@ RUN_STATUS: dict[RunStatus, tuple[str, str]] = {
 TIME_LEFT = "about {time} left"
 TIME_UNKNOWN = "time left not known yet"
 OVER = {
-    "done": "Every figure is in.",
+    "done": "Every figure is in; the results are below.",
     "cancelled": "It was stopped; what was measured until then is below.",
     "interrupted": "The program ended in the middle; what was measured until then is below.",
     "failed": "It could not be finished; what was measured until then is below.",
@@ -144,10 +144,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 )
 NOISE = "Ratios between {low} and {high} are noise on this machine just now."
 CAVEATS = "Read before you quote these figures"
-CHARTS = "Charts"
-SPEED_CHART = "Speed"
-MEMORY_CHART = "Memory by phase"
-QUALITY_CHART = "Quality against speed"
+CHARTS = {"speed": "Speed", "memory": "Memory by phase", "quality": "Quality against speed"}
 AS_TABLE = "The same figures as a table"
 ANSWERS = "Answers side by side"
 ANSWERS_HINT = "What is word for word the baseline's is quiet; the mark shows where an answer first leaves it."
