@@ -139,7 +139,7 @@ class Store:
             folding.add(entry)
         try:
             return folding.record("running" if _held(path / EVENTS) else "interrupted")
-        except LeversError as error:
+        except ValueError as error:
             raise RunNotFound(f"The run {run_id} cannot be read: its log is damaged.", "Start it again.") from error
 
     def _summary(self, run_id: str) -> RunSummary | None:

@@ -1,0 +1,231 @@
+"""Planning: keys, completed stacks, what is refused, what is left out, what fits. Figures worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import planning_records as make
+import pytest
+
+from optimizers import planning
+from optimizers.errors import ChoiceError
+from optimizers.planning import stacks as stacks_module
+from optimizers.schema import Choice, Plan
+from optimizers.techniques import all_techniques
+
+PLENTY = 10_000_000_000
+# 450 MB of libraries, 4 bytes for each of 100 million weights, and for 256 positions 2 x 10 layers x 100 x 4 bytes of
+# cache and 2 x 4 bytes for each of 1000 words.
+FP32_BYTES = 450_000_000 + 400_000_000 + 2_048_000 + 2_048_000
+
+
+def planned(choice: Choice, limit: int = PLENTY, **checkpoint: object) -> Plan:
+    return planning.plan(choice, make.machine(), make.checkpoint(**checkpoint), limit)
+
+
+def keys(plan: Plan) -> list[str]:
+    return [variant.key for variant in plan.variants]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("bf16", ("bf16",)),
+        ("eager+bf16", ("bf16", "eager")),
+        (" BF16 + torchao-int8-weight-only ", ("bf16", "torchao_int8_weight_only")),
+        ("bf16+bf16", ("bf16",)),
+        ("library default", ("library_default",)),
+    ],
+)
+def test_a_stack_is_read_in_slot_order(text: str, ids: tuple[str, ...]) -> None:
+    assert planning.parse_stack(text) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "The stack '' is empty or has an empty part."),
+        ("bf16++sdpa", "The stack 'bf16++sdpa' is empty or has an empty part."),
+        ("bf61", "There is no technique named 'bf61'. Did you mean bf16"),
+        ("zzzzzz", "There is no technique named 'zzzzzz'. The choices are "),
+        ("bf16+fp32", "The stack 'bf16+fp32' names two techniques for precision: bf16 and fp32."),
+        ("library_default+eager", "names two techniques for attention: library_default and eager."),
+        ("x\x1b[31m" + "y" * 100, r"There is no technique named 'x\x1b[31myyy"),
+    ],
+)
+def test_a_wrong_stack_is_refused_with_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(ChoiceError) as caught:
+        planning.parse_stack(text)
+    assert sentence in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stacks", "baseline", "expected"),
+    [
+        (("bf16", "eager"), None, ["fp32+sdpa", "bf16+sdpa", "fp32+eager"]),
+        (("bnb_nf4", "library_default"), None, ["fp32+sdpa", "fp32+sdpa+bnb_nf4", "library_default"]),
+        (("bf16", "bf16+sdpa", "sdpa+bf16", "fp32"), None, ["fp32+sdpa", "bf16+sdpa"]),
+        (("bnb_nf4",), "bf16", ["bf16+sdpa", "bf16+sdpa+bnb_nf4"]),
+        (("eager", "fp32"), "library_default", ["library_default", "bf16+eager", "fp32+sdpa"]),
+        ((), None, ["fp32+sdpa"]),
+    ],
+)
+def test_open_slots_take_the_baselines_value(
+    stacks: tuple[str, ...], baseline: str | None, expected: list[str]
+) -> None:
+    plan = planned(make.choice(*stacks, baseline=baseline))
+    assert keys(plan) == expected
+    assert plan.baseline == expected[0]
+    assert not plan.notes
+
+
+def test_titles_and_promises_are_of_what_differs_from_the_baseline() -> None:
+    registry = all_techniques()
+    first, nf4 = planned(make.choice("bnb_nf4")).variants
+    assert first.title == f"{registry['fp32'].title} + {registry['sdpa'].title}"
+    assert first.promises == ()
+    assert nf4.title == registry["bnb_nf4"].title
+    assert nf4.promises == registry["bnb_nf4"].promises
+    assert nf4.techniques == ("fp32", "sdpa", "bnb_nf4")
+
+
+def test_memory_by_hand() -> None:
+    plan = planned(make.choice("bf16", "torchao_int8_weight_only"))
+    by_key = {variant.key: variant.predicted_bytes for variant in plan.variants}
+    bf16 = 450_000_000 + 200_000_000 + 1_024_000 + 2_048_000
+    int8 = FP32_BYTES + 80_000_000  # the unquantized weights are loaded first
+    assert by_key == {"fp32+sdpa": FP32_BYTES, "bf16+sdpa": bf16, "fp32+sdpa+torchao_int8_weight_only": int8}
+    assert plan.predicted_bytes == 2 * FP32_BYTES + bf16 + int8  # the baseline has two processes
+    assert plan.resident
+
+
+def test_residents_up_to_the_limit_and_one_after_another_above_it() -> None:
+    bf16 = 653_072_000
+    together = 2 * FP32_BYTES + bf16
+    assert planned(make.choice("bf16"), together).resident
+    plan = planned(make.choice("bf16"), together - 1)
+    assert not plan.resident
+    assert plan.predicted_bytes == FP32_BYTES
+    assert keys(plan) == ["fp32+sdpa", "bf16+sdpa"]
+    assert "one after another" in plan.notes[0]
+
+
+def test_a_variant_too_large_by_itself_is_skipped_with_its_size() -> None:
+    plan = planned(make.choice("bf16", "torchao_int8_weight_only"), FP32_BYTES)
+    assert keys(plan) == ["fp32+sdpa", "bf16+sdpa"]
+    (skipped,) = plan.skipped
+    assert skipped.key == "fp32+sdpa+torchao_int8_weight_only"
+    assert skipped.obstacle.reason == "It would need about 934 MB of memory, and 854 MB may be used."
+    assert "LEVERS_MEMORY_BYTES" in skipped.obstacle.remedy
+
+
+def test_where_fp32_does_not_fit_the_baseline_is_as_stored_and_says_so() -> None:
+    plan = planned(make.choice("bf16", "eager"), FP32_BYTES - 1)
+    assert keys(plan) == ["library_default", "bf16+sdpa", "bf16+eager"]
+    assert plan.notes[0].startswith(
+        "The baseline is the checkpoint as stored, not fp32+sdpa: It would need about 854 MB"
+    )
+
+
+def test_where_nothing_fits_it_is_a_sentence() -> None:
+    with pytest.raises(ChoiceError, match=r"The baseline library_default cannot run here\. It would need about 653 MB"):
+        planned(make.choice("bf16"), 100_000_000)
+
+
+def test_a_quantized_checkpoint_is_its_own_baseline_and_keeps_its_precision() -> None:
+    plan = planned(make.choice("eager", "bnb_nf4"), quantization="bitsandbytes")
+    assert keys(plan) == ["library_default", "eager"]
+    assert plan.notes == ("The checkpoint is quantized already (bitsandbytes), so the baseline is it as stored.",)
+    assert "already quantized (bitsandbytes)" in plan.skipped[0].obstacle.reason
+    assert plan.variants[0].predicted_bytes == 450_000_000 + 200_000_000 + 1_024_000 + 2_048_000  # as on disk
+
+
+def test_an_unavailable_technique_and_a_conflict_are_skipped_with_reason_and_remedy() -> None:
+    machine = make.machine(packages={"torch": "1.0"})
+    plan = planning.plan(make.choice("bnb_nf4", "bf16+int8_dynamic"), machine, make.checkpoint(), PLENTY)
+    missing, conflict = plan.skipped
+    assert missing.obstacle.reason == "The Python package bitsandbytes is not installed."
+    assert conflict.key == "bf16+sdpa+int8_dynamic"
+    assert "float32" in conflict.obstacle.reason
+    assert conflict.obstacle.remedy == "Leave out int8_dynamic or bf16."
+    assert keys(plan) == ["fp32+sdpa"]
+
+
+def test_an_unavailable_baseline_is_refused() -> None:
+    machine = make.machine(packages={"torch": "1.0"})
+    with pytest.raises(
+        ChoiceError, match=r"bnb_nf4 cannot run here\. The Python package bitsandbytes is not installed"
+    ):
+        planning.plan(make.choice(baseline="bnb_nf4"), machine, make.checkpoint(), PLENTY)
+
+
+def test_what_is_slow_to_prepare_goes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = dict(all_techniques())
+    registry["eager"] = replace(registry["eager"], slow_to_prepare=True)
+    monkeypatch.setattr(stacks_module, "all_techniques", lambda: registry)
+    assert keys(planned(make.choice("eager", "bf16", "fp16"))) == ["fp32+sdpa", "bf16+sdpa", "fp16+sdpa", "fp32+eager"]
+
+
+@pytest.mark.parametrize(
+    ("workload", "sentence"),
+    [
+        ({"prompts": ()}, "There is no prompt."),
+        ({"prompts": ("a", " \n")}, "Prompt 2 is blank."),
+        ({"prompts": ("a",) * 65}, "There are 65 prompts."),
+        ({"prompts": ("a" * 100_001,)}, "Prompt 1 has 100001 characters."),
+        ({"max_new_tokens": 0}, "The number of new tokens is 0."),
+        ({"max_new_tokens": 2048}, "2048 new tokens do not fit: the context of test-model is 2048 tokens"),
+        ({"max_new_tokens": 100_000}, "100000 new tokens do not fit: the context of test-model is 2048 tokens"),
+        ({"rounds": 0}, "The number of rounds is 0."),
+        ({"rounds": 201}, "The number of rounds is 201."),
+        ({"seconds": 0.0}, "The time budget is 0 seconds."),
+        ({"seconds": float("nan")}, "The time budget is nan seconds."),
+        ({"seconds": float("inf")}, "The time budget is inf seconds."),
+        ({"batch_size": 2}, "The batch size is 2."),
+        ({"seed": -1}, "The seed is -1."),
+        ({"threads": 5}, "5 threads were asked for, and 4 processor cores can be used here."),
+        ({"threads": 0}, "0 threads were asked for"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_refused(workload: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ChoiceError) as caught:
+        planned(make.choice("bf16", **workload))
+    assert sentence in caught.value.reason
+    assert caught.value.remedy
+
+
+def test_one_token_and_a_context_that_is_not_known_are_fine() -> None:
+    assert planned(make.choice(max_new_tokens=1)).variants
+    assert planned(make.choice(max_new_tokens=30_000), context_length=0).variants
+    with pytest.raises(ChoiceError, match="at most 32768"):
+        planned(make.choice(max_new_tokens=40_000), context_length=0)
+
+
+def test_a_prompt_longer_than_the_context() -> None:
+    checkpoint = make.checkpoint(context_length=100)
+    two = make.choice(prompts=("a", "b"), max_new_tokens=40)
+    assert planning.plan(two, make.machine(), checkpoint, PLENTY, (60, 60)).variants
+    with pytest.raises(ChoiceError, match=r"Prompt 2 has 61 tokens; with 40 new ones it is longer .* 100 tokens"):
+        planning.plan(two, make.machine(), checkpoint, PLENTY, (60, 61))
+
+
+def test_too_many_stacks() -> None:
+    with pytest.raises(ChoiceError, match="33 stacks were asked for"):
+        planned(make.choice(*["bf16"] * 33))
+
+
+def test_threads_and_time() -> None:
+    assert planned(make.choice("bf16")).threads == 4
+    assert planned(make.choice("bf16", threads=2)).threads == 2
+    short = planned(make.choice("bf16", rounds=1)).estimate_s
+    long = planned(make.choice("bf16", rounds=11)).estimate_s
+    # Ten rounds of three turns: 48 tokens at 100 M x 4.8e-10 / 4 s each, and 64 prompt tokens at 100 M x 2.1e-11 / 4 s.
+    assert long - short == pytest.approx(30 * (48 * 0.012 + 64 * 0.000525))
+    assert planned(make.choice("bf16", seconds=500.0)).estimate_s == 500.0
+    assert planned(make.choice("bf16", seconds=1.0)).estimate_s == pytest.approx(short)
+
+
+def test_the_memory_limit_is_the_settings_or_four_fifths_of_what_is_free() -> None:
+    assert planning.memory_limit(make.machine(), None) == 8_000_000_000
+    assert planning.memory_limit(make.machine(), 5) == 5
