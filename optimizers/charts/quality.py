@@ -186,11 +186,12 @@ def _places(spots: Sequence[Spot], across: tuple[float, float], down: tuple[floa
     ]
     frame = Box(_PLOT_WIDTH / 2, _PLOT_HEIGHT / 2, _PLOT_WIDTH, _PLOT_HEIGHT)
     taken = list(dots)
-    places = []
-    for spot, dot in zip(spots, dots, strict=True):
-        best = min(_candidates(spot, dot), key=lambda box: _cost(box, dot, taken, frame))
+    places = [(0.0, 0.0)] * len(spots)
+    for index in sorted(range(len(spots)), key=lambda index: -len(spots[index].label)):  # long ones have least choice
+        dot = dots[index]
+        best = min(_candidates(spots[index], dot), key=lambda box: _cost(box, dot, taken, frame))
         taken.append(best)
-        places.append((best.x - dot.x, best.y - dot.y))
+        places[index] = (best.x - dot.x, best.y - dot.y)
     return places
 
 

@@ -18,6 +18,7 @@ from optimizers.schema import (
     Output,
     PassageScores,
     Plan,
+    Promise,
     Record,
     Sample,
     Skipped,
@@ -186,3 +187,7 @@ def record(*measurements: Measurement, replica: Sequence[float] = (), **changes:
         replica_samples=samples(BASELINE, replica, replica=True),
     )
     return replace(made, **changes)
+
+
+def promised(metric: str | None, low: float | None, high: float | None) -> Promise:
+    return Promise("A claim.", "what it says", "a page", metric, low, high)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
@@ -14,12 +13,9 @@ from optimizers.analysis.verdicts import verdict
 from optimizers.results import Interval, Run, Stat, VariantResult
 from optimizers.schema import (
     Candidate,
-    Census,
     Disagreement,
     Obstacle,
-    Promise,
     Record,
-    SkippedModule,
     from_json,
     to_json,
 )
@@ -264,208 +260,6 @@ def test_first_divergence_by_common_prefix() -> None:
     assert same.quality is not None
     assert (same.quality.exact_match_rate, same.quality.length_ratio) == (1.0, 1.0)
     assert [item.token for item in same.quality.first_divergence] == [None, None, None]
-
-
-def promised(metric: str | None, low: float | None, high: float | None) -> Promise:
-    return Promise("A claim.", "what it says", "a page", metric, low, high)
-
-
-def judged(record: Record, *promises: Promise):
-    planned = record.plan.variants[1]
-    plan = replace(record.plan, variants=(record.plan.variants[0], replace(planned, promises=promises)))
-    return result(compare(replace(record, plan=plan)), planned.key).promises
-
-
-def test_promises_kept_and_broken() -> None:
-    record = two([0.25] * 6, memory=make.memory(256 * make.MIB), scores=(make.passage("answer:0", [0.2]),))
-    found = judged(
-        record,
-        promised("decode", 1.5, 3.0),
-        promised("ttft", 1.5, None),
-        promised("weights_bytes", None, 0.5),
-        promised("run_peak_bytes", None, 0.5),
-        promised("kl_divergence", None, 0.1),
-        promised(None, None, None),
-    )
-    assert [item.kept for item in found] == [True, False, True, False, False, None]
-    assert found[0].measured == "2.00x the baseline's decode speed"
-    assert found[2].measured == "0.50x the baseline's bytes of weights"
-    assert found[4].measured == "mean KL divergence 0.2 nats"
-    assert all(item.why for item in found if item.kept is not True)
-
-
-def test_a_speed_that_might_still_be_in_the_range_is_not_judged() -> None:
-    wide = judged(two([0.25, 0.5, 0.25, 0.5, 0.25, 0.5]), promised("decode", 1.5, None))
-    assert wide[0].kept is None
-    assert "interval" in (wide[0].why or "")
-    few = judged(two([0.25] * 3), promised("decode", 1.5, None))
-    assert few[0].kept is None
-    assert "too few rounds" in (few[0].why or "")
-
-
-@pytest.mark.parametrize(
-    ("key", "metric", "words"),
-    [
-        ("bf16+sdpa", "decode", "no native bf16"),
-        ("fp16+sdpa", "decode", "no native fp16"),
-        ("fp32+sdpa+int8_dynamic", "decode", "VNNI"),
-        ("bf16+sdpa+bnb_nf4", "decode", "written for GPUs"),
-        ("fp32+sdpa+torchao_int8_weight_only", "decode", "Nothing is compiled"),
-        ("fp32+eager", "decode", "64 wide"),
-        ("fp32+sdpa+int8_dynamic", "weights_bytes", "21% of the parameters"),
-        ("fp32+sdpa+int8_dynamic", "weights_bytes", "2 modules were left as they were, such as lm_head: It is tied."),
-    ],
-)
-def test_a_broken_promise_is_explained_by_evidence(key: str, metric: str, words: str) -> None:
-    census: Census = make.census(modules_converted=14, modules_skipped=(SkippedModule("lm_head", "It is tied.", 2),))
-    record = make.record(make.measurement(BASE, STEPS), make.measurement(key, STEPS, census=census), replica=STEPS)
-    (found,) = judged(record, promised(metric, 0.01, 0.02))
-    assert found.kept is False
-    assert words in (found.why or "")
-
-
-def test_native_instructions_are_not_blamed() -> None:
-    record = make.record(make.measurement(BASE, STEPS), make.measurement("bf16+sdpa", STEPS), replica=STEPS)
-    machine = replace(make.MACHINE, instruction_sets=("avx512_bf16", "avx512_vnni"))
-    record = replace(record, plan=replace(record.plan, machine=machine))
-    (found,) = judged(record, promised("decode", 2.0, None))
-    assert "bf16" not in (found.why or "")
-
-
-GOOD = (make.passage("answer:0", [0.001] * 50),)
-POOR = (make.passage("answer:0", [0.3] * 50),)
-
-
-def test_the_fastest_with_acceptable_quality_is_recommended() -> None:
-    base = make.measurement(BASE, STEPS)
-    fast = make.measurement("fast", [0.25] * 6, scores=GOOD)
-    fastest_but_poor = make.measurement("poor", [0.125] * 6, scores=POOR)
-    found = compare(make.record(base, fast, fastest_but_poor, replica=STEPS)).recommendation
-    assert found is not None
-    assert found.key == "fast"
-    assert "2.00x" in found.reason
-    assert "indistinguishable" in found.reason
-
-
-def test_memory_is_recommended_when_nothing_is_faster_and_the_baseline_when_nothing_helps() -> None:
-    base = make.measurement(BASE, STEPS)
-    small = make.measurement("small", STEPS, scores=GOOD, memory=make.memory(256 * make.MIB))
-    found = compare(make.record(base, small, replica=STEPS)).recommendation
-    assert found is not None
-    assert found.key == "small"
-    assert "0.50x" in found.reason
-    poor = make.measurement("small", STEPS, scores=POOR, memory=make.memory(256 * make.MIB))
-    found = compare(make.record(base, poor, replica=STEPS)).recommendation
-    assert found is not None
-    assert found.key == BASE
-    assert compare(make.record(base)).recommendation is None
-
-
-def test_four_bit_on_a_low_bit_grid_is_never_recommended_without_saying_so() -> None:
-    checkpoint = replace(make.CHECKPOINT, low_bit_grid="Its weights were 4-bit before.")
-    fast = make.measurement("bnb_nf4", [0.25] * 6, scores=GOOD)
-    record = make.record(make.measurement(BASE, STEPS), fast, replica=STEPS)
-    run = compare(replace(record, plan=make.plan("bnb_nf4", checkpoint=checkpoint)))
-    assert run.recommendation is not None
-    assert "Its weights were 4-bit before." in run.recommendation.condition
-    caveat = next(item for item in run.caveats if item.id == "low_bit_grid")
-    assert "bnb_nf4" in caveat.text
-    plain = compare(replace(make.record(make.measurement(BASE, STEPS)), plan=make.plan(checkpoint=checkpoint)))
-    assert "low_bit_grid" in caveat_ids(plain)
-
-
-def test_caveats_name_what_the_reader_must_know() -> None:
-    checkpoint = replace(make.CHECKPOINT, has_chat_template=False, has_pad_token=False)
-    disturbed = (*make.samples(BASE, [0.5] * 3), make.sample(BASE, 3, 0.5, disturbed=True))
-    notes = ("Raw prompt: no chat template.", "Something of its own.")
-    base = make.measurement(BASE, [], samples=disturbed, outputs=(make.output(0, (1,), stopped=False),), notes=notes)
-    record = replace(make.record(base, status="cancelled"), plan=make.plan("a", checkpoint=checkpoint, resident=False))
-    run = compare(record)
-    assert caveat_ids(run) == {
-        "unfinished", "raw_prompt", "no_pad_token", "few_rounds", "no_replica", "disturbed", "cut_answers",
-        "sequential", "note",
-    }  # fmt: skip
-    assert all(caveat.text and caveat.remedy for caveat in run.caveats)
-    assert [caveat.text for caveat in run.caveats if caveat.id == "note"] == ["Something of its own."]
-    assert next(caveat for caveat in run.caveats if caveat.id == "disturbed").text.endswith(": 1 of 4.")
-
-
-def test_notes_of_the_plan_are_carried_and_a_note_of_all_is_of_the_run() -> None:
-    both = [make.measurement(key, STEPS, notes=("Said by each.",)) for key in (BASE, "a")]
-    record = replace(make.record(*both), plan=make.plan("a", notes=("The baseline is as stored.",)), notes=("Late.",))
-    run = compare(record)
-    assert run.notes == ("The baseline is as stored.", "Late.")
-    said = [(caveat.text, caveat.variant) for caveat in run.caveats if caveat.id == "note"]
-    assert said == [("The baseline is as stored.", None), ("Late.", None), ("Said by each.", None)]
-
-
-def full_run() -> Run:
-    scores = (
-        make.passage("answer:0", [0.1] * 3),
-        make.passage("answer:1", [0.2] * 3),
-        make.passage("text:0", [0.1] * 3),
-    )
-    base = make.measurement(BASE, STEPS, scores=(make.passage("text_timed", [0.0]),))
-    fast = make.measurement("a", [0.25] * 6, scores=scores)
-    missing = make.measurement("b", [], status="not_applied", reason="No.", remedy="Do.", census=make.census())
-    record = make.record(base, fast, missing, replica=STEPS)
-    variants = tuple(replace(item, promises=(promised("decode", 1.5, 3.0),)) for item in record.plan.variants)
-    return compare(replace(record, plan=replace(record.plan, variants=variants)))
-
-
-def test_a_run_survives_its_file() -> None:
-    run = full_run()
-    assert from_json(Run, to_json(run)) == run
-    assert compare(two(STEPS)) == compare(two(STEPS))
-
-
-def test_run_json_has_the_names_of_the_design() -> None:
-    data = json.loads(to_json(full_run()))
-    assert {
-        "schema", "id", "created_at", "status", "machine", "model", "workload", "baseline", "noise_floor", "variants",
-        "recommendation", "caveats",
-    } <= data.keys()  # fmt: skip
-    assert data["schema"] == "levers.run/1"
-    assert data["model"].keys() >= {"id", "source", "revision", "task", "parameters", "architecture"}
-    assert data["workload"].keys() >= {"prompts", "max_new_tokens", "batch_size", "rounds", "seed"}
-    assert data["noise_floor"].keys() == {"decode", "ttft", "kl_divergence"}
-    variant = data["variants"][1]
-    assert variant.keys() >= {
-        "key", "title", "techniques", "status", "reason", "remedy", "census", "cost", "points", "latency", "memory",
-        "quality", "outputs", "samples_file", "versus_baseline", "promises",
-    }  # fmt: skip
-    assert variant["samples_file"] == "samples.jsonl"
-    assert variant["census"].keys() >= {
-        "bytes_by_dtype", "modules_converted", "modules_skipped", "attention", "compile", "providers",
-    }  # fmt: skip
-    assert variant["cost"].keys() == {"load_s", "prepare_s", "warm_up_s"}
-    latency = {
-        "ttft_s", "time_per_output_token_s", "decode_tokens_per_s", "prefill_tokens_per_s", "total_s", "stages",
-    }  # fmt: skip
-    assert variant["latency"].keys() == latency
-    assert variant["latency"]["ttft_s"].keys() == {"median", "low", "high", "n"}
-    assert variant["latency"]["stages"].keys() == {
-        "tokenize_s", "prefill_s", "decode_s", "detokenize_s", "overhead_s",
-    }  # fmt: skip
-    assert variant["points"][0].keys() == {"batch_size", "prompt_tokens", "padding", "latency", "throughput"}
-    assert variant["memory"].keys() >= {
-        "weights_bytes", "disk_bytes", "load_peak_bytes", "steady_bytes", "run_peak_bytes", "runtime_bytes",
-    }  # fmt: skip
-    quality = variant["quality"]
-    assert quality.keys() >= {
-        "task", "positions", "kl_divergence", "same_top", "text", "first_divergence", "exact_match_rate",
-        "length_ratio",
-    }  # fmt: skip
-    assert quality["kl_divergence"].keys() >= {"mean", "se", "max", "p99", "p95", "p90", "median"}
-    assert quality["same_top"].keys() >= {"rate", "se"}
-    assert quality["text"].keys() >= {
-        "positions", "one_pass", "kl_divergence", "same_top", "perplexity", "rms_delta_p", "perplexity_ratio",
-    }  # fmt: skip
-    assert quality["text"]["perplexity_ratio"].keys() == {"value", "low", "high"}
-    assert variant["outputs"][0].keys() >= {"prompt", "text", "token_ids", "stopped"}
-    assert variant["versus_baseline"].keys() >= {"decode", "ttft", "weights_bytes", "run_peak_bytes"}
-    assert variant["versus_baseline"]["decode"].keys() == {"ratio", "low", "high", "verdict"}
-    assert variant["promises"][0].keys() >= {"claim", "promised", "measured", "kept", "why"}
 
 
 def test_obstacles_of_skipped_variants_reach_the_run() -> None:

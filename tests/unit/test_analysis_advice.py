@@ -1,0 +1,158 @@
+"""Promises, recommendation and caveats: what is said follows from evidence in the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import analysis_records as make
+import pytest
+from analysis_records import BASELINE as BASE
+from analysis_records import promised
+
+from optimizers.analysis import compare
+from optimizers.results import Run, VariantResult
+from optimizers.schema import Census, Promise, Record, SkippedModule
+
+STEPS = [0.5] * 6
+
+
+def result(run: Run, key: str) -> VariantResult:
+    return next(item for item in run.variants if item.key == key)
+
+
+def caveat_ids(run: Run) -> set[str]:
+    return {caveat.id for caveat in run.caveats}
+
+
+def two(steps: list[float], **changes) -> Record:
+    """The baseline at half a second a token against a variant, in six rounds."""
+    return make.record(make.measurement(BASE, STEPS), make.measurement("a", steps, **changes), replica=STEPS)
+
+
+def judged(record: Record, *promises: Promise):
+    planned = record.plan.variants[1]
+    plan = replace(record.plan, variants=(record.plan.variants[0], replace(planned, promises=promises)))
+    return result(compare(replace(record, plan=plan)), planned.key).promises
+
+
+def test_promises_kept_and_broken() -> None:
+    record = two([0.25] * 6, memory=make.memory(256 * make.MIB), scores=(make.passage("answer:0", [0.2]),))
+    found = judged(
+        record,
+        promised("decode", 1.5, 3.0),
+        promised("ttft", 1.5, None),
+        promised("weights_bytes", None, 0.5),
+        promised("run_peak_bytes", None, 0.5),
+        promised("kl_divergence", None, 0.1),
+        promised(None, None, None),
+    )
+    assert [item.kept for item in found] == [True, False, True, False, False, None]
+    assert found[0].measured == "2.00x the baseline's decode speed"
+    assert found[2].measured == "0.50x the baseline's bytes of weights"
+    assert found[4].measured == "mean KL divergence 0.2 nats"
+    assert all(item.why for item in found if item.kept is not True)
+
+
+def test_a_speed_that_might_still_be_in_the_range_is_not_judged() -> None:
+    wide = judged(two([0.25, 0.5, 0.25, 0.5, 0.25, 0.5]), promised("decode", 1.5, None))
+    assert wide[0].kept is None
+    assert "interval" in (wide[0].why or "")
+    few = judged(two([0.25] * 3), promised("decode", 1.5, None))
+    assert few[0].kept is None
+    assert "too few rounds" in (few[0].why or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "metric", "words"),
+    [
+        ("bf16+sdpa", "decode", "no native bf16"),
+        ("fp16+sdpa", "decode", "no native fp16"),
+        ("fp32+sdpa+int8_dynamic", "decode", "VNNI"),
+        ("bf16+sdpa+bnb_nf4", "decode", "written for GPUs"),
+        ("fp32+sdpa+torchao_int8_weight_only", "decode", "Nothing is compiled"),
+        ("fp32+eager", "decode", "64 wide"),
+        ("fp32+sdpa+int8_dynamic", "weights_bytes", "21% of the parameters"),
+        ("fp32+sdpa+int8_dynamic", "weights_bytes", "2 modules were left as they were, such as lm_head: It is tied."),
+    ],
+)
+def test_a_broken_promise_is_explained_by_evidence(key: str, metric: str, words: str) -> None:
+    census: Census = make.census(modules_converted=14, modules_skipped=(SkippedModule("lm_head", "It is tied.", 2),))
+    record = make.record(make.measurement(BASE, STEPS), make.measurement(key, STEPS, census=census), replica=STEPS)
+    (found,) = judged(record, promised(metric, 0.01, 0.02))
+    assert found.kept is False
+    assert words in (found.why or "")
+
+
+def test_native_instructions_are_not_blamed() -> None:
+    record = make.record(make.measurement(BASE, STEPS), make.measurement("bf16+sdpa", STEPS), replica=STEPS)
+    machine = replace(make.MACHINE, instruction_sets=("avx512_bf16", "avx512_vnni"))
+    record = replace(record, plan=replace(record.plan, machine=machine))
+    (found,) = judged(record, promised("decode", 2.0, None))
+    assert "bf16" not in (found.why or "")
+
+
+GOOD = (make.passage("answer:0", [0.001] * 50),)
+POOR = (make.passage("answer:0", [0.3] * 50),)
+
+
+def test_the_fastest_with_acceptable_quality_is_recommended() -> None:
+    base = make.measurement(BASE, STEPS)
+    fast = make.measurement("fast", [0.25] * 6, scores=GOOD)
+    fastest_but_poor = make.measurement("poor", [0.125] * 6, scores=POOR)
+    found = compare(make.record(base, fast, fastest_but_poor, replica=STEPS)).recommendation
+    assert found is not None
+    assert found.key == "fast"
+    assert "2.00x" in found.reason
+    assert "indistinguishable" in found.reason
+
+
+def test_memory_is_recommended_when_nothing_is_faster_and_the_baseline_when_nothing_helps() -> None:
+    base = make.measurement(BASE, STEPS)
+    small = make.measurement("small", STEPS, scores=GOOD, memory=make.memory(256 * make.MIB))
+    found = compare(make.record(base, small, replica=STEPS)).recommendation
+    assert found is not None
+    assert found.key == "small"
+    assert "0.50x" in found.reason
+    poor = make.measurement("small", STEPS, scores=POOR, memory=make.memory(256 * make.MIB))
+    found = compare(make.record(base, poor, replica=STEPS)).recommendation
+    assert found is not None
+    assert found.key == BASE
+    assert compare(make.record(base)).recommendation is None
+
+
+def test_four_bit_on_a_low_bit_grid_is_never_recommended_without_saying_so() -> None:
+    checkpoint = replace(make.CHECKPOINT, low_bit_grid="Its weights were 4-bit before.")
+    fast = make.measurement("bnb_nf4", [0.25] * 6, scores=GOOD)
+    record = make.record(make.measurement(BASE, STEPS), fast, replica=STEPS)
+    run = compare(replace(record, plan=make.plan("bnb_nf4", checkpoint=checkpoint)))
+    assert run.recommendation is not None
+    assert "Its weights were 4-bit before." in run.recommendation.condition
+    caveat = next(item for item in run.caveats if item.id == "low_bit_grid")
+    assert "bnb_nf4" in caveat.text
+    plain = compare(replace(make.record(make.measurement(BASE, STEPS)), plan=make.plan(checkpoint=checkpoint)))
+    assert "low_bit_grid" in caveat_ids(plain)
+
+
+def test_caveats_name_what_the_reader_must_know() -> None:
+    checkpoint = replace(make.CHECKPOINT, has_chat_template=False, has_pad_token=False)
+    disturbed = (*make.samples(BASE, [0.5] * 3), make.sample(BASE, 3, 0.5, disturbed=True))
+    notes = ("Raw prompt: no chat template.", "Something of its own.")
+    base = make.measurement(BASE, [], samples=disturbed, outputs=(make.output(0, (1,), stopped=False),), notes=notes)
+    record = replace(make.record(base, status="cancelled"), plan=make.plan("a", checkpoint=checkpoint, resident=False))
+    run = compare(record)
+    assert caveat_ids(run) == {
+        "unfinished", "raw_prompt", "no_pad_token", "few_rounds", "no_replica", "disturbed", "cut_answers",
+        "sequential", "note",
+    }  # fmt: skip
+    assert all(caveat.text and caveat.remedy for caveat in run.caveats)
+    assert [caveat.text for caveat in run.caveats if caveat.id == "note"] == ["Something of its own."]
+    assert next(caveat for caveat in run.caveats if caveat.id == "disturbed").text.endswith(": 1 of 4.")
+
+
+def test_notes_of_the_plan_are_carried_and_a_note_of_all_is_of_the_run() -> None:
+    both = [make.measurement(key, STEPS, notes=("Said by each.",)) for key in (BASE, "a")]
+    record = replace(make.record(*both), plan=make.plan("a", notes=("The baseline is as stored.",)), notes=("Late.",))
+    run = compare(record)
+    assert run.notes == ("The baseline is as stored.", "Late.")
+    said = [(caveat.text, caveat.variant) for caveat in run.caveats if caveat.id == "note"]
+    assert said == [("The baseline is as stored.", None), ("Late.", None), ("Said by each.", None)]
