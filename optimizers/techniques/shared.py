@@ -51,7 +51,9 @@ def weights_need(package: str | None) -> Callable[[Machine, Checkpoint | None], 
 
 
 def stored_as(dtype: str) -> Callable[[Census, Checkpoint], Obstacle | None]:
-    """`verify` of a precision: most bytes of floating-point weights are in `dtype`."""
+    """`verify` of a precision: most bytes of floating-point weights are in `dtype`.
+
+    Under a quantizer, whose scales are floating-point numbers too, it is enough that `dtype` is there."""
 
     def verify(census: Census, checkpoint: Checkpoint) -> Obstacle | None:
         if census.quantization is not None:
@@ -62,6 +64,8 @@ def stored_as(dtype: str) -> Callable[[Census, Checkpoint], Obstacle | None]:
             )
         floats = {name: count for name, count in census.bytes_by_dtype.items() if name in _FLOATS}
         if not floats or max(floats, key=lambda name: floats[name]) == dtype:
+            return None
+        if census.modules_converted and dtype in floats:
             return None
         found = max(floats, key=lambda name: floats[name])
         return Obstacle(

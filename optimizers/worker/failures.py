@@ -45,7 +45,7 @@ def failed(command: str, error: BaseException) -> Failed:
         )
     return Failed(
         command,
-        f"{doing} failed: {first_line(error)}",
+        f"{doing} failed: {first_line(error).rstrip('.')}.",
         "The end of this variant's log says more; the other variants are not affected.",
     )
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 
 from optimizers.errors import CheckpointBroken, CheckpointRefused, ChoiceError
 from optimizers.protocol import Load
@@ -90,7 +91,8 @@ def prepare(command: Load) -> Request:
 def _prepare_process(threads: int, seed: int) -> None:
     """Give PyTorch `threads` threads and every library silence."""
     torch.set_num_threads(threads)
-    torch.set_num_interop_threads(1)
+    if torch.get_num_interop_threads() != 1:  # may be said only once in a process
+        torch.set_num_interop_threads(1)
     torch.manual_seed(seed)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -140,7 +142,7 @@ def _loaded(request: Request, model: Any, tokenizer: Any, load_s: float, prepare
         threads=command.threads,
         load_s=load_s,
         prepare_s=prepare_s,
-        notes=_notes(tokenizer, own_generation),
+        notes=_notes(model, tokenizer, own_generation),
     )
 
 
@@ -181,7 +183,7 @@ def _read_model(folder: Path, options: tuple[LoadOptions, ...]) -> Any:
             output_loading_info=True,
             **said,
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise _unreadable(folder, error) from error
     missing = sorted(report["missing_keys"])
     if missing:
@@ -196,6 +198,11 @@ def _read_model(folder: Path, options: tuple[LoadOptions, ...]) -> Any:
 def _unreadable(folder: Path, error: Exception) -> Exception:
     """The error that says what to do, for the ones from_pretrained is known to raise; any other unchanged."""
     text = str(error)
+    if isinstance(error, SafetensorError):
+        return CheckpointBroken(
+            f"The weights in {folder} cannot be read; the file may be cut short ({text}).",
+            "Fetch the checkpoint again.",
+        )
     if "trust_remote_code" in text:
         return CheckpointRefused(
             f"The checkpoint in {folder} runs only with code of its own, which Levers does not execute.",
@@ -231,8 +238,13 @@ def _stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:
     return frozenset(int(token) for token in found)
 
 
-def _notes(tokenizer: Any, generation: Any) -> tuple[str, ...]:
+def _notes(model: Any, tokenizer: Any, generation: Any) -> tuple[str, ...]:
     notes = []
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    if model.config.get_text_config(decoder=True).tie_word_embeddings and _own_weights(head, embedding):
+        notes.append(
+            "The output head shared the input embedding's weights; this variant keeps a converted copy of its own."
+        )
     if not tokenizer.chat_template:
         notes.append("The model has no chat template: it gets each prompt as it is written (raw prompt).")
     if tokenizer.pad_token_id is None:
@@ -246,3 +258,7 @@ def _notes(tokenizer: Any, generation: Any) -> tuple[str, ...]:
             f"The checkpoint asks for {', '.join(kept_out)}; every variant answers by plain greedy decoding instead."
         )
     return tuple(notes)
+
+
+def _own_weights(head: Any, embedding: Any) -> bool:
+    return head is not None and getattr(head, "weight", None) is not embedding.weight

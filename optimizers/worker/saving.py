@@ -27,7 +27,7 @@ def save(loaded: Loaded, folder: Path) -> int:
         loaded.tokenizer.save_pretrained(folder)
     except Exception as error:
         raise WorkerError(
-            f"The checkpoint could not be saved: {first_line(error)}", "The variant's log says more."
+            f"The checkpoint could not be saved: {first_line(error).rstrip('.')}.", "The variant's log says more."
         ) from error
     finally:
         loaded.model.generation_config = greedy

@@ -2,8 +2,8 @@
 
 Two paths: "timed" steps through generate() with the timed request's own cache, graph and step, forcing each token of
 the passage; "one_pass" is a single forward. The baseline writes its log-probabilities to a file of float32 rows; the
-others read them in blocks. KL(base || variant) = sum over the vocabulary of exp(lb) (lb - lv), in nats, in float64, from
-float32 log-probabilities; same-top is whether both rank the same token first (as llama.cpp's perplexity tool does).
+others read them in blocks. KL(base || variant) = sum over the vocabulary of exp(lb) (lb - lv), in nats, in float64,
+from float32 log-probabilities; same-top is whether both rank the same token first (as in llama.cpp's perplexity tool).
 Statistics over positions are `analysis/`'s.
 """
 
@@ -116,17 +116,26 @@ class Tally:
     def add(self, base: torch.Tensor, own: torch.Tensor) -> None:
         """Compare (n, vocabulary) log-probabilities of the next n positions."""
         start = len(self.kl)
-        targets = torch.tensor(self.passage.target_ids[start : start + len(base)]).unsqueeze(1)
-        base, own = base.double(), own.double().clamp(min=_LOWEST)
-        terms = torch.where(base.isneginf(), 0.0, base.exp() * (base - own))
+        own = own.clamp(min=_LOWEST)
         same = (base.argmax(-1) == own.argmax(-1)).tolist()
         if self.disagreement is None and not all(same):
             at = same.index(False)
             self.disagreement = Disagreement(start + at, self.describe(base[at]), self.describe(own[at]))
-        self.kl += terms.sum(-1).tolist()
+        targets = torch.tensor(self.passage.target_ids[start : start + len(base)]).unsqueeze(1)
         self.same_top += same
-        self.baseline += base.clamp(min=_LOWEST).gather(1, targets).squeeze(1).tolist()
         self.variant += own.gather(1, targets).squeeze(1).tolist()
+        self.baseline += base.gather(1, targets).squeeze(1).clamp(min=_LOWEST).tolist()
+        self.kl += kl_divergence(base, own).tolist()
+
+    def add_identical(self, own: torch.Tensor) -> None:
+        """Account for (n, vocabulary) log-probabilities that are their own reference."""
+        start = len(self.kl)
+        targets = torch.tensor(self.passage.target_ids[start : start + len(own)]).unsqueeze(1)
+        logprobs = own.gather(1, targets).squeeze(1).clamp(min=_LOWEST).tolist()
+        self.kl += [0.0] * len(own)
+        self.same_top += [True] * len(own)
+        self.baseline += logprobs
+        self.variant += logprobs
 
     def scores(self) -> PassageScores:
         """The record that travels."""
@@ -140,6 +149,14 @@ class Tally:
             left_out=len(self.passage.target_ids) - len(self.kl),
             disagreement=self.disagreement,
         )
+
+
+def kl_divergence(base: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """KL(base || own) of each row, (n,) float64 in nats, from (n, vocabulary) float32 log-probabilities. `own` must be
+    finite; where `base` is minus infinity the term is 0, its limit."""
+    wide = base.clamp(min=_LOWEST).double()  # exp of the lowest is exactly 0
+    difference = wide - own.double()
+    return torch.linalg.vecdot(wide.exp_(), difference)
 
 
 class RecordRows(LogitsProcessor):  # type: ignore[misc]
@@ -180,7 +197,7 @@ class ForcePassage(LogitsProcessor):  # type: ignore[misc]
 def logprobs_of(scores: torch.Tensor) -> torch.Tensor:
     """Float32 log-probabilities, (n, vocabulary), on the host. Raises WorkerError when the scores are not numbers."""
     logprobs = torch.log_softmax(scores.detach().to("cpu", torch.float32), dim=-1)
-    if bool(logprobs.isnan().any()):
+    if bool(logprobs.amax(-1).isnan().any()):  # a maximum passes NaN on, and is one cheap pass
         raise WorkerError(
             "The model's scores are not numbers (NaN): this variant's number format overflows on this model.",
             "Use bf16 or fp32 in its place.",
@@ -231,7 +248,7 @@ class _Scoring:
         if self._write:
             self._rows.write(self._passage.row + position, logprobs)
         if self._compare_row is None:
-            self._tally.add(logprobs, logprobs)
+            self._tally.add_identical(logprobs)
         elif len(logprobs) == 1:
             self._tally.add(self._rows.row(self._compare_row + position, self._last), logprobs)
         else:

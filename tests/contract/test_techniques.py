@@ -1,0 +1,233 @@
+"""Every technique on a Llama with tied embeddings and on a GPT-2 of Conv1D layers, each in a real worker process.
+
+A technique must load, answer, and be proven by the census, or say why it is not applied and what to do. Byte counts are
+worked out by hand below. All workers run once, two at a time; a new technique is covered by being in the folder.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "worker"))
+
+from driver import WorkerProcess, facts
+
+from optimizers.protocol import Answered, CensusTaken, Failed, Loaded, MemoryTaken, RunRequest, TakeCensus, TakeMemory
+from optimizers.schema import SLOTS, Machine
+from optimizers.techniques import all_techniques
+from optimizers.techniques.base import Technique
+
+IDS = tuple(all_techniques())
+MODELS = ("tiny-llama", "tiny-gpt2")
+NOT_APPLIED = {
+    ("int8_dynamic", "tiny-gpt2"),
+    ("torchao_int8_weight_only", "tiny-gpt2"),
+    ("torchao_int8_dynamic", "tiny-gpt2"),
+}
+NEW_TOKENS = 6
+
+# The tiny Llama: vocabulary 384, width 64, 2 layers, inner width 128, keys and values 32 wide, tied.
+EMBEDDING = 384 * 64
+LINEARS_OF_A_LAYER = 64 * 64 + 2 * 32 * 64 + 64 * 64 + 3 * 64 * 128
+ROWS_OF_A_LAYER = 64 + 32 + 32 + 64 + 128 + 128 + 64
+LINEARS = 2 * LINEARS_OF_A_LAYER
+NORMS = 5 * 64
+ROTARY_BYTES = 2 * 8 * 4  # the frequencies and their original, always in fp32
+
+
+@dataclass(frozen=True)
+class Outcome:
+    loaded: Loaded
+    answered: Answered
+    census: CensusTaken
+    memory: MemoryTaken
+
+
+def machine(**changes: object) -> Machine:
+    found = {}
+    for package in ("torchao", "bitsandbytes", "accelerate"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    plain = Machine("Linux", "a processor", 2, ("avx2",), 8 << 30, 8 << 30, packages=found)
+    return replace(plain, **changes)
+
+
+def stack(technique: Technique) -> tuple[str, ...]:
+    """The technique on top of the plain baseline."""
+    filled = {technique.slot: technique.id}
+    base = {"precision": "fp32", "attention": "sdpa"}
+    base = {slot: name for slot, name in base.items() if slot not in technique.also_fills}
+    return tuple({**base, **filled}.values())
+
+
+def run_case(folder: Path, technique: Technique, log: Path) -> Outcome | Failed:
+    with WorkerProcess(log) as worker:
+        loaded = worker.load(folder, *stack(technique))
+        answered = worker.do(RunRequest(0, "The old captain", NEW_TOKENS), Answered)
+        census = worker.do(TakeCensus(), CensusTaken)
+        memory = worker.do(TakeMemory(), MemoryTaken)
+        return Outcome(loaded, answered, census, memory)
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    tiny_llama: Path, tiny_gpt2: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], Outcome]:
+    logs = tmp_path_factory.mktemp("logs")
+    cases = [(name, folder) for name in IDS for folder in (tiny_llama, tiny_gpt2)]
+    with ThreadPoolExecutor(2) as pool:
+        futures = {
+            (name, folder.name): pool.submit(
+                run_case, folder, all_techniques()[name], logs / f"{name}-{folder.name}.log"
+            )
+            for name, folder in cases
+        }
+        return {case: future.result() for case, future in futures.items()}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", IDS)
+def test_loads_answers_and_is_proven_or_says_why_not(
+    name: str, model: str, outcomes: dict[tuple[str, str], Outcome]
+) -> None:
+    outcome = outcomes[name, model]
+    assert outcome.answered.output.generated == NEW_TOKENS
+    assert len(outcome.answered.timing.token_times_s) == NEW_TOKENS
+    assert outcome.census.census.inference_mode
+    obstacle = outcome.census.obstacle
+    if (name, model) in NOT_APPLIED:
+        assert obstacle is not None
+        assert "Conv1D" in obstacle.reason
+        assert "8 layers" in obstacle.reason
+        assert "nn.Linear" in obstacle.remedy
+    else:
+        assert obstacle is None
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", IDS)
+def test_memory_agrees_with_the_census(name: str, model: str, outcomes: dict[tuple[str, str], Outcome]) -> None:
+    outcome = outcomes[name, model]
+    memory = outcome.memory.memory
+    assert memory.weights_bytes == sum(outcome.census.census.bytes_by_dtype.values())
+    assert memory.runtime_bytes > 50_000_000
+    assert memory.steady_bytes is not None
+    assert memory.steady_bytes > memory.weights_bytes
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_attention_is_the_one_that_the_profiler_saw(model: str, outcomes: dict[tuple[str, str], Outcome]) -> None:
+    assert outcomes["eager", model].census.census.attention == "eager"
+    sdpa = outcomes["sdpa", model].census.census
+    assert sdpa.attention == "sdpa"
+    assert "flash" in sdpa.attention_kernel
+
+
+def test_bytes_of_the_precisions(outcomes: dict[tuple[str, str], Outcome]) -> None:
+    parameters = EMBEDDING + LINEARS + NORMS
+    full = {"float32": parameters * 4 + ROTARY_BYTES}
+    assert outcomes["fp32", "tiny-llama"].census.census.bytes_by_dtype == full
+    assert outcomes["library_default", "tiny-llama"].census.census.bytes_by_dtype == full
+    for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
+        half = {dtype: parameters * 2, "float32": ROTARY_BYTES}
+        assert outcomes[name, "tiny-llama"].census.census.bytes_by_dtype == half
+
+
+def test_bytes_of_torchao_int8_are_a_byte_a_weight_and_a_scale_a_row(outcomes: dict[tuple[str, str], Outcome]) -> None:
+    counted = outcomes["torchao_int8_weight_only", "tiny-llama"].census.census
+    rows = 2 * ROWS_OF_A_LAYER
+    # torchao keeps a zero point of one byte beside each float32 scale
+    assert counted.bytes_by_dtype["int8"] == LINEARS + rows
+    assert counted.bytes_by_dtype["float32"] == (EMBEDDING + NORMS) * 4 + ROTARY_BYTES + rows * 4
+    assert counted.modules_converted == 14
+    assert [skip.name for skip in counted.modules_skipped] == ["lm_head"]
+    assert "tied" in counted.modules_skipped[0].why
+
+
+def test_bytes_of_dynamic_int8_hold_the_head_twice(outcomes: dict[tuple[str, str], Outcome]) -> None:
+    outcome = outcomes["int8_dynamic", "tiny-llama"]
+    counted = outcome.census.census
+    assert counted.bytes_by_dtype["qint8"] == LINEARS + EMBEDDING
+    assert counted.bytes_by_dtype["float32"] == (EMBEDDING + NORMS) * 4 + ROTARY_BYTES
+    assert counted.modules_converted == 15
+    assert any("output head" in note for note in outcome.loaded.notes)
+
+
+@pytest.mark.parametrize("name", ["bnb_nf4", "bnb_fp4"])
+def test_bytes_of_four_bits_are_half_a_byte_a_weight_and_scales(
+    name: str, outcomes: dict[tuple[str, str], Outcome]
+) -> None:
+    counted = outcomes[name, "tiny-llama"].census.census.bytes_by_dtype
+    assert counted["uint8"] == LINEARS / 2
+    unquantized = (EMBEDDING + NORMS) * 4 + ROTARY_BYTES
+    extra = sum(counted.values()) - counted["uint8"] - unquantized
+    scales = LINEARS // 64
+    assert scales * 2 <= extra <= scales * 4 + 14 * 1024  # bf16 or fp32 scales, and a code book a layer at most
+
+
+def test_bytes_of_bitsandbytes_int8(outcomes: dict[tuple[str, str], Outcome]) -> None:
+    counted = outcomes["bnb_int8", "tiny-llama"].census.census.bytes_by_dtype
+    assert counted["int8"] == LINEARS
+    assert outcomes["bnb_int8", "tiny-gpt2"].census.census.modules_converted == 8
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_texts_and_promises_are_well_formed(name: str) -> None:
+    technique = all_techniques()[name]
+    assert technique.slot in SLOTS
+    assert technique.id == name
+    assert technique.title
+    assert technique.summary.endswith(".")
+    assert "\n" not in technique.summary
+    for promise in technique.promises:
+        assert promise.claim
+        assert promise.promised
+        assert promise.source
+        if promise.metric is not None:
+            assert promise.low is not None or promise.high is not None
+    for other, why in technique.conflicts.items():
+        assert other in IDS
+        assert why.endswith(".")
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_why_not_is_none_here_and_whole_sentences_elsewhere(name: str, tiny_llama: Path) -> None:
+    technique = all_techniques()[name]
+    assert technique.why_not(machine(), None) is None
+    assert technique.why_not(machine(), facts(tiny_llama)) is None
+    bare = technique.why_not(machine(packages={}), None)
+    needs_package = name.startswith(("torchao", "bnb"))
+    assert (bare is not None) is needs_package
+    if bare is not None:
+        assert bare.reason.endswith(".")
+        assert "pip install" in bare.remedy
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_an_already_quantized_checkpoint_overrules_quantizers_only(name: str, tiny_llama: Path) -> None:
+    technique = all_techniques()[name]
+    quantized = replace(facts(tiny_llama), quantization="gptq")
+    obstacle = technique.why_not(machine(), quantized)
+    assert (obstacle is not None) is (technique.slot == "weights")
+    if obstacle is not None:
+        assert "gptq" in obstacle.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "instructions"),
+    [("bf16", "avx512_bf16"), ("fp16", "avx512_fp16"), ("int8_dynamic", "avx512_vnni")],
+)
+def test_warnings_depend_on_the_instructions(name: str, instructions: str) -> None:
+    technique = all_techniques()[name]
+    plain = technique.warn(machine(), None)
+    assert plain is not None
+    assert plain.endswith(".")
+    assert technique.warn(machine(instruction_sets=("avx2", instructions)), None) is None
