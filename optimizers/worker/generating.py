@@ -99,7 +99,7 @@ class Generator:
         inputs = self.encode(prompt)
         tokenized = time.perf_counter()
         prompt_ids = tuple(inputs["input_ids"][0].tolist())
-        self._check_length(len(prompt_ids), max_new_tokens)
+        self.check_length(len(prompt_ids), max_new_tokens)
         streamer = Streamer(loaded.stop_ids, None if show is None else lambda ids, count: show(self.text(ids), count))
         self.generate(inputs, max_new_tokens, processors, streamer)
         generated = time.perf_counter()
@@ -167,7 +167,8 @@ class Generator:
         """Token ids of plain text, without special tokens."""
         return tuple(self.loaded.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _check_length(self, prompt_tokens: int, max_new_tokens: int) -> None:
+    def check_length(self, prompt_tokens: int, max_new_tokens: int) -> None:
+        """Raise ChoiceError unless there is a prompt, something is asked for, and both fit the model's context."""
         limit = self.loaded.context_length
         if prompt_tokens == 0:
             raise ChoiceError("The prompt is empty: it gives the model no token.", "Write at least one word.")

@@ -238,6 +238,7 @@ class _Scoring:
     def run(self) -> PassageScores:
         if not self._passage.context_ids:
             raise WorkerError(f'The passage "{self._passage.name}" has no context.', "Start the comparison again.")
+        self._generator.check_length(len(self._passage.context_ids), len(self._passage.target_ids))
         if self._count:
             (self._timed if self._passage.path == "timed" else self._one_pass)()
         return self._tally.scores()
