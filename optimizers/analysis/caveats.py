@@ -16,7 +16,8 @@ from optimizers.schema import Measurement, Record
 
 NEAR_TIE = 0.02
 NO_REMEDY = "Nothing needs doing; read the figures with it in mind."
-_TOLD_BY_FACTS = {"raw_prompt": "chat template", "no_pad_token": "pad"}
+# What the checkpoint's facts say already, by words that a worker's note about the same thing holds.
+_TOLD_BY_FACTS = {"raw_prompt": "chat template", "no_pad_token": "padding token"}
 
 
 def caveats(record: Record, variants: Sequence[VariantResult]) -> tuple[Caveat, ...]:

@@ -211,13 +211,15 @@ _TAKERS: dict[type, Callable[[_Draft, Any], None]] = {
 
 def _measurement(variant: Variant, draft: _Draft, live: bool) -> Measurement:
     status, obstacle = _settle(draft, live)
+    if obstacle is None and status != "measured":  # what was measured after all needs no reason
+        obstacle = Obstacle(draft.reason or "", draft.remedy or "")
     return Measurement(
         variant=variant.key,
         title=variant.title,
         techniques=variant.techniques,
         status=status,
-        reason=obstacle.reason if obstacle else draft.reason,
-        remedy=obstacle.remedy if obstacle else draft.remedy,
+        reason=obstacle.reason or None if obstacle else None,
+        remedy=obstacle.remedy or None if obstacle else None,
         census=draft.census,
         cost=draft.cost,
         memory=draft.memory,
@@ -230,7 +232,7 @@ def _measurement(variant: Variant, draft: _Draft, live: bool) -> Measurement:
 
 
 def _settle(draft: _Draft, live: bool) -> tuple[VariantStatus, Obstacle | None]:
-    """The final status, and the reason and remedy where the last status line does not hold them."""
+    """The status, and the reason and remedy where those of the last status line are not the ones to show."""
     proven = draft.census is not None and draft.turns.count > 0
     if draft.status == "failed":
         return "failed", None if draft.reason else draft.failure

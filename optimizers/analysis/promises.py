@@ -2,7 +2,8 @@
 
 The reasons come from evidence in the run (the processor's instruction sets, the census, the checkpoint's shape), by
 the rules listed in `_SPEED`, `_BYTES` and `_QUALITY`; none is a guess from the name of a model. A promise is kept when
-the figure lies in the promised range. A speed whose interval reaches into the range from outside is not judged.
+the figure lies in the promised range. A speed whose interval reaches into the range from outside is not judged, nor is
+a promise of more speed by a difference that is within the noise.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ def _speed(promise: Promise, case: _Case) -> _Judged:
     if ratio.verdict == "too few rounds":
         return measured, None, "There are too few rounds for a verdict on speed."
     if _within(promise, ratio.ratio):
+        if ratio.verdict == "within noise" and promise.low is not None and promise.low >= 1:
+            return measured, None, "The difference is within the noise, so it cannot be called faster."
         return measured, True, None
     if ratio.low is not None and ratio.high is not None and _overlaps(promise, ratio.low, ratio.high):
         return measured, None, "The interval reaches into the promised range; more rounds would decide."

@@ -13,11 +13,12 @@ from optimizers.results import Ratio, Run, VariantResult, Verdict
 
 HEIGHT = 400
 LONGEST_LABEL = 26
+FAR = 20.0
 LEAST_FLOOR = 0.02
 # Mean KL divergences at or under this are drawn on one line, "about 0": a logarithm has no zero.
 NEARLY_ZERO = 1e-5
 _PLOT_WIDTH, _PLOT_HEIGHT = 330.0, 300.0
-_CHARACTER, _LINE = 7.2, 17.0
+_CHARACTER, _LINE = 6.6, 17.0
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,7 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
     bottom, top = worst + 0.15, math.log10(NEARLY_ZERO) - 0.5
     _floors(made, run, left, right, dark)
     for spot, (x, y) in zip(spots, _places(spots, (left, right), (bottom, top)), strict=True):
-        made.add_annotation(
-            x=spot.ratio,
-            y=spot.height,
-            text=style.escape(spot.label),
-            showarrow=False,
-            xanchor="center",
-            yanchor="middle",
-            xshift=x,
-            yshift=y,
-        )
+        made.add_annotation(x=spot.ratio, y=spot.height, text=style.escape(spot.label), **_beside(x, y))
     made.update_xaxes(
         title={"text": "Decoding speed against the baseline", "standoff": 10}, range=[left, right], ticksuffix="x"
     )
@@ -173,26 +165,42 @@ def _floors(made: go.Figure, run: Run, left: float, right: float, dark: bool | N
 
 
 def _places(spots: Sequence[Spot], across: tuple[float, float], down: tuple[float, float]) -> list[tuple[float, float]]:
-    """Where each label goes, in pixels from its point: the candidate that covers least of the points and of the labels
-    placed before, on a plot of the least width that the page gives it."""
-    dots = [
-        Box(
-            (spot.ratio - across[0]) / (across[1] - across[0]) * _PLOT_WIDTH,
-            (spot.height - down[0]) / (down[1] - down[0]) * _PLOT_HEIGHT,
-            15.0,
-            15.0,
-        )
-        for spot in spots
-    ]
+    """Where each label goes, in pixels from its point: the candidate that covers least of the points and of the other
+    labels, on a plot of the least width that the page gives it."""
+    scale = _PLOT_WIDTH / (across[1] - across[0])
+    dots, bars = [], []
+    for spot in spots:
+        y = (spot.height - down[0]) / (down[1] - down[0]) * _PLOT_HEIGHT
+        low, high = (spot.ratio if end is None else end for end in (spot.low, spot.high))
+        dots.append(Box((spot.ratio - across[0]) * scale, y, 15.0, 15.0))
+        bars.append(Box(((low + high) / 2 - across[0]) * scale, y, (high - low) * scale, 8.0))
     frame = Box(_PLOT_WIDTH / 2, _PLOT_HEIGHT / 2, _PLOT_WIDTH, _PLOT_HEIGHT)
-    taken = list(dots)
-    places = [(0.0, 0.0)] * len(spots)
-    for index in sorted(range(len(spots)), key=lambda index: -len(spots[index].label)):  # long ones have least choice
-        dot = dots[index]
-        best = min(_candidates(spots[index], dot), key=lambda box: _cost(box, dot, taken, frame))
-        taken.append(best)
-        places[index] = (best.x - dot.x, best.y - dot.y)
-    return places
+    orders = [sorted(range(len(spots)), key=lambda index: sign * len(spots[index].label)) for sign in (-1, 0, 1)]
+    best = min((_in_order(order, spots, dots, bars, frame) for order in orders), key=lambda placed: placed[0])
+    return [(box.x - dot.x, box.y - dot.y) for box, dot in zip(best[1], dots, strict=True)]
+
+
+def _in_order(
+    order: Sequence[int], spots: Sequence[Spot], dots: Sequence[Box], bars: Sequence[Box], frame: Box
+) -> tuple[float, list[Box]]:
+    """The labels placed one after another, each where it costs least, and what that costs in all. `dots` are the
+    points, `bars` their intervals."""
+    taken, placed, total = [*dots, *bars], list(dots), 0.0
+    for index in order:
+        options = [(_cost(box, dots[index], taken, frame), box) for box in _candidates(spots[index], dots[index])]
+        cost, placed[index] = min(options, key=lambda option: option[0])
+        taken.append(placed[index])
+        total += cost
+    return total, placed
+
+
+def _beside(x: float, y: float) -> dict[str, object]:
+    """Where an annotation stands, in pixels from its point; one that is not next to it gets a line to it."""
+    centered: dict[str, object] = {"xanchor": "center", "yanchor": "middle"}
+    if abs(y) < FAR:
+        return {**centered, "showarrow": False, "xshift": x, "yshift": y}
+    line = {"arrowhead": 0, "arrowwidth": 1, "arrowcolor": style.NEUTRAL, "standoff": 7}
+    return {**centered, "showarrow": True, "ax": x, "ay": -y, **line}
 
 
 def _candidates(spot: Spot, dot: Box) -> list[Box]:
@@ -206,4 +214,5 @@ def _candidates(spot: Spot, dot: Box) -> list[Box]:
 def _cost(box: Box, dot: Box, taken: Sequence[Box], frame: Box) -> float:
     outside = box.width * box.height - box.overlap(frame)
     away = abs(box.y - dot.y) + max(0.0, abs(box.x - dot.x) - box.width / 2)
-    return sum(box.overlap(other) for other in taken) + 3 * outside + away
+    with_line = 40 if abs(box.y - dot.y) >= FAR else 0
+    return sum(box.overlap(other) for other in taken) + 3 * outside + away + with_line

@@ -57,6 +57,9 @@ def test_a_speed_that_might_still_be_in_the_range_is_not_judged() -> None:
     wide = judged(two([0.25, 0.5, 0.25, 0.5, 0.25, 0.5]), promised("decode", 1.5, None))
     assert wide[0].kept is None
     assert "interval" in (wide[0].why or "")
+    noisy = judged(two([0.5] * 6), promised("decode", 1.0, None), promised("decode", 0.9, 1.1))
+    assert [item.kept for item in noisy] == [None, True]
+    assert "within the noise" in (noisy[0].why or "")
     few = judged(two([0.25] * 3), promised("decode", 1.5, None))
     assert few[0].kept is None
     assert "too few rounds" in (few[0].why or "")
@@ -136,7 +139,7 @@ def test_four_bit_on_a_low_bit_grid_is_never_recommended_without_saying_so() -> 
 def test_caveats_name_what_the_reader_must_know() -> None:
     checkpoint = replace(make.CHECKPOINT, has_chat_template=False, has_pad_token=False)
     disturbed = (*make.samples(BASE, [0.5] * 3), make.sample(BASE, 3, 0.5, disturbed=True))
-    notes = ("Raw prompt: no chat template.", "Something of its own.")
+    notes = ("Raw prompt: no chat template.", "It has no padding token.", "Something of its own.")
     base = make.measurement(BASE, [], samples=disturbed, outputs=(make.output(0, (1,), stopped=False),), notes=notes)
     record = replace(make.record(base, status="cancelled"), plan=make.plan("a", checkpoint=checkpoint, resident=False))
     run = compare(record)

@@ -90,6 +90,15 @@ def test_a_log_that_is_being_written_keeps_live_statuses() -> None:
     assert of(folding.record(), "a").status == "cancelled"
 
 
+def test_a_stopped_variant_with_samples_is_measured_and_needs_no_reason() -> None:
+    stopped = status(BASE, "cancelled", "It was stopped before this variant was measured.")
+    empty = status("a", "cancelled", "It was stopped before this variant was measured.")
+    lines = [planned("a"), counted_in(), taken(make.sample(BASE, 0, 0.5)), stopped, empty, ended("cancelled")]
+    record = fold(lines)
+    assert (of(record).status, of(record).reason, of(record).remedy) == ("measured", None, None)
+    assert (of(record, "a").status, of(record, "a").reason) == ("cancelled", empty.event.reason)  # type: ignore[union-attr]
+
+
 def test_a_sample_without_a_census_proves_nothing() -> None:
     record = fold([planned(), taken(make.sample(BASE, 0, 0.5)), ended("cancelled")])
     assert of(record).status == "cancelled"

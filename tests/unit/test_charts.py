@@ -114,7 +114,9 @@ def test_labels_of_points_that_lie_together_do_not_cover_each_other() -> None:
     base = make.measurement(BASE, [0.5] * 6)
     near = [make.measurement(f"near_{name}", [0.5] * 6, scores=(make.passage("answer:0", [0.01]),)) for name in "abcd"]
     figure = charts.quality(compare(make.record(base, *near)))
-    places = [(item.xshift, item.yshift) for item in figure.layout.annotations if item.text.startswith("near")]
+    names = [item.variant for item in near]
+    labels = [item for item in figure.layout.annotations if item.text in names]
+    places = [(item.ax, -item.ay) if item.showarrow else (item.xshift, item.yshift) for item in labels]
     assert len(set(places)) == 4
 
 
