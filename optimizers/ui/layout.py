@@ -25,7 +25,7 @@ class ModelStep:
     note: gr.HTML
     fetch: gr.Button
     timer: gr.Timer
-    ready: gr.State
+    ready: gr.Textbox
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,9 @@ def _model_step() -> ModelStep:
         )
         note = _html("", "lv-model-note")
         facts = _html("", "lv-model-facts")
+        ready = gr.Textbox(visible="hidden", label="model that is ready", elem_id="lv-ready")
         fetch = gr.Button(words.FETCH, visible=False, size="md", elem_id="lv-fetch")
-    return ModelStep(name, facts, note, fetch, gr.Timer(0.5, active=False), gr.State(""))
+    return ModelStep(name, facts, note, fetch, gr.Timer(0.5, active=False), ready)
 
 
 def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:

@@ -1,0 +1,154 @@
+"""The page in a real browser over a scripted api: its states, its messages, and text from outside shown as text."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from scripted import HOSTILE
+
+READY = "#lv-compare:not([disabled])"
+WHOLE_RUN_MS = 60_000
+
+
+def compare(page: Page, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector(READY)
+    page.click("#lv-compare")
+    page.wait_for_selector(".lv-lane")
+
+
+def test_nothing_is_asked_of_another_machine(context: BrowserContext, scripted_page: str) -> None:
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    page = context.new_page()
+    compare(page, scripted_page)
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    own = (scripted_page, "data:", "blob:")
+    assert asked
+    assert [url for url in asked if not url.startswith(own)] == []
+
+
+def test_hostile_text_is_shown_as_text(context: BrowserContext, hostile_page: str) -> None:
+    dialogs: list[str] = []
+    context.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    page = context.new_page()
+    page.goto(hostile_page)
+    page.wait_for_selector(READY)
+    page.click("#lv-model input")
+    expect(page.get_by_role("option").last).to_contain_text("<img src=x onerror=")
+    page.keyboard.press("Escape")
+    page.fill("#lv-prompts textarea", HOSTILE)
+    page.fill("#lv-stacks textarea", "<img src=x onerror=window.__pwned=1>${window.__pwned=2}")
+    expect(page.locator("#lv-estimate")).to_contain_text("<img src=x onerror=window.__pwned=1>${window.__pwned=2}")
+    page.fill("#lv-stacks textarea", "")
+    page.wait_for_selector(READY)
+    page.click("#lv-compare")
+    expect(page.locator(".lv-lane .lv-text").first).to_contain_text("</script><script>", timeout=WHOLE_RUN_MS)
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    for part in ("#lv-run-lanes", "#lv-run-table", "#lv-run-caveats", "#lv-answers"):
+        shown = page.locator(part).inner_text()
+        for piece in ("<img src=x onerror=", "${window.__pwned='template'}", "{{constructor}}", "</script><script>"):
+            assert piece in shown, f"{piece} is not shown as text in {part}"
+    page.reload()
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    page.locator("#lv-answers").hover()
+    assert page.evaluate("window.__pwned") is None
+    assert dialogs == []
+    assert page.locator("#lv-run img[src='x'], #lv-run svg[onload], #lv-run [onmouseover]").count() == 0
+
+
+@pytest.mark.parametrize("run", ["nothing-here", "../../etc/passwd", "<img src=x>", "a" * 500, ""])
+def test_an_address_without_a_run_says_so(page: Page, scripted_page: str, run: str) -> None:
+    page.goto(f"{scripted_page}/?run={run}")
+    expect(page.locator("#lv-notice .lv-error")).to_be_visible()
+    expect(page.locator("#lv-compare")).to_be_visible()
+
+
+def test_a_wrong_model_is_told_beside_its_field(page: Page, scripted_page: str) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    page.fill("#lv-model input", "/no/such/folder")
+    page.keyboard.press("Enter")
+    expect(page.locator("#lv-model-facts .lv-error")).to_contain_text("/no/such/folder")
+    expect(page.locator("#lv-compare")).to_be_disabled()
+    expect(page.locator(".toast-wrap .error")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("#lv-prompts textarea", "", "no prompt"),
+        ("#lv-tokens input", "0", "New tokens per answer"),
+        ("#lv-tokens input", "100000", "New tokens per answer"),
+        ("#lv-rounds input", "1000", "Rounds"),
+        ("#lv-seconds input", "soon", "Time budget"),
+        ("#lv-stacks textarea", "nonsense", "nonsense"),
+    ],
+)
+def test_a_wrong_entry_is_told_beside_compare(
+    page: Page, scripted_page: str, field: str, value: str, said: str
+) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    page.fill(field, value)
+    expect(page.locator("#lv-estimate")).to_contain_text(said)
+    expect(page.locator("#lv-compare")).to_be_disabled()
+
+
+def test_a_model_from_the_hub_is_fetched_only_when_asked(page: Page, scripted_page: str) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    page.fill("#lv-model input", "slow/model")
+    page.keyboard.press("Enter")
+    expect(page.locator("#lv-model-facts")).to_contain_text("slow/model is not on this machine yet")
+    page.click("#lv-fetch")
+    expect(page.locator("#lv-model-facts [role=status]")).to_contain_text("of 100 MB")
+    expect(page.locator("#lv-model-facts .lv-facts")).to_be_visible()
+    page.wait_for_selector(READY)
+
+
+def test_what_cannot_be_used_here_says_why(page: Page, scripted_page: str) -> None:
+    page.goto(scripted_page)
+    expect(page.locator("#lv-technique-bnb_nf4 input")).to_be_disabled()
+    expect(page.locator("#lv-technique-note-bnb_nf4")).to_contain_text("pip install bitsandbytes")
+
+
+def test_stop_and_then_a_new_comparison(page: Page, scripted_page: str) -> None:
+    compare(page, scripted_page)
+    assert "run=" in page.url
+    page.click("#lv-stop")
+    expect(page.locator(".lv-state-cancelled")).to_be_visible()
+    expect(page.locator("#lv-stop")).to_be_hidden()
+    page.click("#lv-new")
+    expect(page.locator("#lv-compare")).to_be_visible()
+    page.wait_for_url(lambda url: "run=" not in url)
+
+
+def test_losing_the_network_loses_nothing(page: Page, scripted_page: str) -> None:
+    compare(page, scripted_page)
+    page.context.set_offline(True)
+    page.wait_for_timeout(3_000)
+    page.context.set_offline(False)
+    page.wait_for_selector(".lv-state-done", timeout=WHOLE_RUN_MS)
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+
+
+def test_the_first_comparison_by_keyboard_alone(page: Page, scripted_page: str) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    page.locator("#lv-technique-eager input").focus()
+    page.keyboard.press("Space")
+    expect(page.locator("#lv-estimate")).to_contain_text("4 variants")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "lv-compare":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".lv-lane")
+
+
+def test_the_page_fits_a_phone(page: Page, scripted_page: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    compare(page, scripted_page)
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
