@@ -3,8 +3,8 @@
     python tests/benchmarks/fidelity.py [TECHNIQUE ...] [--model smollm2-135m] [--pairs 9]
 
 For each technique three processes are loaded: Levers' worker and two bare scripts (bare.py). Each pair asks all three
-the same prompt, in an order that rotates. Prints the median ratio Levers / bare and, as the yardstick, bare / bare. Run it with
-nothing else on the machine. It is no test: nothing fails when the machine is noisy.
+the same prompt, in an order that rotates. Prints the median ratio Levers / bare and, as the yardstick, bare / bare.
+Run it with nothing else on the machine. It is no test: nothing fails when the machine is noisy.
 """
 
 from __future__ import annotations
