@@ -1,6 +1,7 @@
 """Every warning that a reader needs, in one place, each with its remedy.
 
-Covers what the run itself shows; what a worker or the plan said is passed on as id "note". Ids are stable.
+Covers what the run itself shows; what a worker said is passed on as id "note". Sentences about the
+plan and the run as a whole are in `Run.notes`. Ids are stable.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from optimizers.analysis import quality
 from optimizers.analysis.recommendation import is_four_bit
 from optimizers.analysis.requests import counted, possible
 from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS
-from optimizers.results import Caveat, VariantResult
+from optimizers.results import Caveat, NoiseFloor, VariantResult
 from optimizers.schema import Measurement, Record
 
 NEAR_TIE = 0.02
+NOISY = 0.1
 NO_REMEDY = "Nothing needs doing; read the figures with it in mind."
 # What the checkpoint's facts say already, by words that a worker's note about the same thing holds.
 _TOLD_BY_FACTS = {"raw_prompt": "chat template", "no_pad_token": "padding token"}
 
 
-def caveats(record: Record, variants: Sequence[VariantResult]) -> tuple[Caveat, ...]:
-    """The caveats of a run, those of the whole run first. `variants` are the results computed from `record`."""
+def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor) -> tuple[Caveat, ...]:
+    """The caveats of a run, those of the whole run first. `variants` and `floor` are computed from `record`."""
     measured = [item for item in record.measurements if item.status == "measured"]
     base = next((item for item in measured if item.variant == record.plan.baseline), None)
     found: list[Caveat] = [
@@ -29,6 +31,7 @@ def caveats(record: Record, variants: Sequence[VariantResult]) -> tuple[Caveat, 
         *_checkpoint(record, measured),
         *_rounds(record, base),
         *_replica(record, base),
+        *_noisy(floor),
         *_disturbed(record, measured),
         *_cut(measured),
         *_sequential(record),
@@ -58,8 +61,11 @@ def _checkpoint(record: Record, measured: Sequence[Measurement]) -> Iterator[Cav
     if checkpoint.low_bit_grid:
         four = [item.variant for item in measured if is_four_bit(item.techniques)]
         lead = f"Do not judge 4-bit quality by {', '.join(four)} here. " if four else ""
-        text = f"{lead}4-bit quality measured on this checkpoint is not representative: {checkpoint.low_bit_grid}"
-        yield Caveat("low_bit_grid", text, "Use the model's original checkpoint to judge 4-bit quality.")
+        yield Caveat(
+            "low_bit_grid",
+            lead + checkpoint.low_bit_grid,
+            "Use the model's original checkpoint to judge 4-bit quality.",
+        )
     if not checkpoint.has_chat_template:
         text = "The checkpoint has no chat template: the prompts went in as raw text, which it continues."
         yield Caveat(
@@ -92,6 +98,14 @@ def _replica(record: Record, base: Measurement | None) -> Iterator[Caveat]:
     elif count < 2:
         text = f"The baseline's second process answered too little to measure the noise: {LEAST_FLOOR:.0%} is used."
         yield Caveat("noise_unknown", text, "Ask for more rounds or a longer time budget.")
+
+
+def _noisy(floor: NoiseFloor) -> Iterator[Caveat]:
+    if floor.decode is not None and floor.decode > NOISY:
+        text = (
+            f"The baseline's two processes may differ by {floor.decode:.0%} in decoding speed: smaller gains are noise."
+        )
+        yield Caveat("noisy", text, "Close other programs, or ask for more rounds.")
 
 
 def _disturbed(record: Record, measured: Sequence[Measurement]) -> Iterator[Caveat]:
@@ -157,8 +171,6 @@ def _ties(result: VariantResult) -> Iterator[Caveat]:
 
 
 def _notes(record: Record, known: set[str]) -> Iterator[Caveat]:
-    for text in (*record.plan.notes, *record.notes):
-        yield Caveat("note", text, NO_REMEDY)
     covered = [mark for name, mark in _TOLD_BY_FACTS.items() if name in known]
     said: dict[str, list[str]] = {}
     for item in record.measurements:

@@ -45,7 +45,7 @@ def compare(record: Record) -> Run:
         noise_floor=base.floor,
         variants=variants,
         recommendation=recommend(variants, plan.baseline, plan.checkpoint),
-        caveats=caveats(record, variants),
+        caveats=caveats(record, variants, base.floor),
         notes=tuple(dict.fromkeys((*plan.notes, *record.notes))),
         reason=record.reason,
     )

@@ -37,6 +37,7 @@ NO_PROOF = Obstacle(
     "This variant ended without both a timed sample and a census of the loaded model, so nothing proves what ran.",
     "Run the comparison again.",
 )
+UNFINISHED = Obstacle("The run ended before this variant was measured.", "Run the comparison again.")
 
 
 class _Turns:
@@ -246,7 +247,9 @@ def _settle(draft: _Draft, live: bool) -> tuple[VariantStatus, Obstacle | None]:
         return draft.status, None
     if draft.status == "measured":
         return "failed", draft.failure or NO_PROOF
-    return ("failed", draft.failure) if draft.failure else ("cancelled", None)
+    if draft.failure:
+        return "failed", draft.failure
+    return "cancelled", None if draft.reason else UNFINISHED
 
 
 def _skipped(plan: Plan) -> list[Measurement]:

@@ -81,7 +81,7 @@ def _smallest(item: VariantResult, checkpoint: Checkpoint) -> Recommendation:
 def _condition(item: VariantResult, checkpoint: Checkpoint) -> str:
     parts = ["This holds for this model, these prompts and this machine."]
     if is_four_bit(item.techniques) and checkpoint.low_bit_grid:
-        parts.append(f"Its 4-bit quality is not representative: {checkpoint.low_bit_grid}")
+        parts.append(f"Do not go by its 4-bit quality here. {checkpoint.low_bit_grid}")
     return " ".join(parts)
 
 

@@ -38,6 +38,11 @@ class Spot:
         """The decimal logarithm at which it is drawn."""
         return math.log10(max(self.kl, NEARLY_ZERO))
 
+    @property
+    def nats(self) -> str:
+        """The mean KL divergence in words; rounding can leave a tiny one under zero."""
+        return "about 0" if self.kl <= NEARLY_ZERO else f"{self.kl:.2g}"
+
 
 @dataclass(frozen=True)
 class Box:
@@ -87,7 +92,7 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
 def quality_rows(run: Run) -> list[list[str]]:
     """The same figures as a table, its first row the headings."""
     rows = [["Variant", "Speed against the baseline", "Verdict", "Mean KL divergence, nats"]]
-    return rows + [[spot.key, f"{spot.ratio:.2f}x", spot.verdict, f"{spot.kl:.2g}"] for spot in _spots(run)]
+    return rows + [[spot.key, f"{spot.ratio:.2f}x", spot.verdict, spot.nats] for spot in _spots(run)]
 
 
 def _spots(run: Run) -> list[Spot]:
@@ -131,7 +136,7 @@ def _points(spots: Sequence[Spot], dark: bool | None) -> go.Scatter:
             "width": 3,
         },
         hovertext=[
-            f"{style.wrapped(spot.key)}<br>{spot.ratio:.2f}x, {spot.verdict}<br>mean KL {spot.kl:.2g} nats"
+            f"{style.wrapped(spot.key)}<br>{spot.ratio:.2f}x, {spot.verdict}<br>mean KL {spot.nats} nats"
             for spot in spots
         ],
         hoverinfo="text",

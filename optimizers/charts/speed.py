@@ -120,4 +120,4 @@ def _band(made: go.Figure, run: Run, drawn: list[tuple[VariantResult, Stat]], lo
         layer="below",
     )
     made.add_vline(x=base.median, line={"color": style.NEUTRAL, "width": 1, "dash": "dot"}, layer="below")
-    return f"; shaded: noise, ±{floor:.0%}"
+    return "; shaded: noise, over ±100%" if floor > 1 else f"; shaded: noise, ±{floor:.0%}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from optimizers.results import Run, VariantResult
 from optimizers.schema import (
     Census,
     Checkpoint,
@@ -29,6 +30,7 @@ from optimizers.schema import (
 
 MIB = 1 << 20
 BASELINE = "fp32+sdpa"
+STEPS = [0.5] * 6
 
 MACHINE = Machine(
     system="Linux",
@@ -191,3 +193,16 @@ def record(*measurements: Measurement, replica: Sequence[float] = (), **changes:
 
 def promised(metric: str | None, low: float | None, high: float | None) -> Promise:
     return Promise("A claim.", "what it says", "a page", metric, low, high)
+
+
+def result(run: Run, key: str) -> VariantResult:
+    return next(item for item in run.variants if item.key == key)
+
+
+def caveat_ids(run: Run) -> set[str]:
+    return {caveat.id for caveat in run.caveats}
+
+
+def two(steps: Sequence[float], **changes: Any) -> Record:
+    """The baseline at half a second a token against a variant, in six rounds."""
+    return record(measurement(BASELINE, STEPS), measurement("a", steps, **changes), replica=STEPS)

@@ -7,34 +7,19 @@ from dataclasses import replace
 
 import analysis_records as make
 import pytest
+from analysis_records import BASELINE as BASE
+from analysis_records import STEPS, caveat_ids, result, two
 
 from optimizers.analysis import compare
 from optimizers.analysis.verdicts import verdict
-from optimizers.results import Interval, Run, Stat, VariantResult
+from optimizers.results import Interval, Run, Stat
 from optimizers.schema import (
     Candidate,
     Disagreement,
     Obstacle,
-    Record,
     from_json,
     to_json,
 )
-
-BASE = make.BASELINE
-STEPS = [0.5] * 6
-
-
-def result(run: Run, key: str) -> VariantResult:
-    return next(item for item in run.variants if item.key == key)
-
-
-def caveat_ids(run: Run) -> set[str]:
-    return {caveat.id for caveat in run.caveats}
-
-
-def two(steps: list[float], **changes) -> Record:
-    """The baseline at half a second a token against a variant, in six rounds."""
-    return make.record(make.measurement(BASE, STEPS), make.measurement("a", steps, **changes), replica=STEPS)
 
 
 def test_latency_by_hand() -> None:
@@ -144,6 +129,8 @@ def test_the_noise_floor_by_hand() -> None:
     assert floor.decode == pytest.approx(math.exp(high) - 1, rel=1e-9)
     assert floor.ttft == 0.02  # equal to the last digit, and never under 2 %
     assert floor.kl_divergence is None
+    assert "noisy" in caveat_ids(compare(record))
+    assert "noisy" not in caveat_ids(compare(two(STEPS)))
 
 
 def test_no_second_process_means_two_percent_and_says_so() -> None:

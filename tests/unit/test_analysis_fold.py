@@ -77,6 +77,7 @@ def test_a_log_without_an_end_was_interrupted_and_keeps_what_it_has() -> None:
     assert len(of(record).samples) == 1
     assert of(record, "a").status == "cancelled"
     assert of(record, "b").status == "cancelled"
+    assert of(record, "b").reason == "The run ended before this variant was measured."
 
 
 def test_a_log_that_is_being_written_keeps_live_statuses() -> None:

@@ -6,27 +6,10 @@ import json
 from dataclasses import replace
 
 import analysis_records as make
-from analysis_records import BASELINE as BASE
-from analysis_records import promised
 
 from optimizers.analysis import compare
-from optimizers.results import Run, VariantResult
-from optimizers.schema import Record, from_json, to_json
-
-STEPS = [0.5] * 6
-
-
-def result(run: Run, key: str) -> VariantResult:
-    return next(item for item in run.variants if item.key == key)
-
-
-def caveat_ids(run: Run) -> set[str]:
-    return {caveat.id for caveat in run.caveats}
-
-
-def two(steps: list[float], **changes) -> Record:
-    """The baseline at half a second a token against a variant, in six rounds."""
-    return make.record(make.measurement(BASE, STEPS), make.measurement("a", steps, **changes), replica=STEPS)
+from optimizers.results import Run
+from optimizers.schema import from_json, to_json
 
 
 def full_run() -> Run:

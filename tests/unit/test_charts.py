@@ -72,6 +72,7 @@ def test_a_noise_floor_that_swallows_everything_stays_inside_the_figure() -> Non
         (band,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
         low, high = figure.layout.xaxis.range
         assert low <= band.x0 < band.x1 <= high
+    assert "over ±100%" in charts.speed(run).layout.xaxis.title.text
 
 
 def test_memory_draws_each_phase_with_its_mapped_part_apart() -> None:
@@ -140,6 +141,7 @@ def test_tables_hold_the_measured_variants_in_rows_as_long_as_their_headings(
 def test_tables_say_what_the_figures_say() -> None:
     run = one_run()
     assert charts.speed_rows(run)[2] == [LONG, "4.0", "4.0 to 4.0", "2.00x", "faster"]
+    assert charts.quality_rows(run)[1][3] == "about 0"
     assert charts.quality_rows(run)[2] == [LONG, "2.00x", "faster", "0.01"]
     assert charts.memory_rows(run)[2][1] == f"{256 * MIB / 1e6:.2f}"
 
