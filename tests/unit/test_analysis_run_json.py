@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 
 import analysis_records as make
+from analysis_records import BASELINE as BASE
+from analysis_records import STEPS, promised, two
 
 from optimizers.analysis import compare
 from optimizers.results import Run
