@@ -120,6 +120,13 @@ def test_pairs_are_formed_by_round_and_only_of_what_counts() -> None:
     assert four.decode.verdict == "too few rounds"
 
 
+def test_rounds_on_different_prompts_make_no_pair() -> None:
+    crossed = tuple(make.sample("a", number, 0.25, prompt=(number + 1) % 3) for number in range(6))
+    versus = result(compare(two([], samples=crossed)), "a").versus_baseline
+    assert versus is not None
+    assert (versus.decode, versus.ttft) == (None, None)
+
+
 def test_the_noise_floor_by_hand() -> None:
     # A' at 0.5, 0.5, 0.25, 0.25 of A's 0.5: log-ratios 0, 0, ln 2, ln 2 (speed). Mean ln 2 / 2; all deviations are
     # ln 2 / 2, so sd = sqrt(4 (ln 2 / 2)^2 / 3) = ln 2 / sqrt(3), se = ln 2 / (2 sqrt(3)); t(3, 0.975) = 3.1824463.
