@@ -160,6 +160,7 @@ class Worker:
                     reason = _nonsense()
         if reason is not None:
             self._kill()
+            self._process.wait()
         self.events.put(reason or self._obituary())
 
     def _take(self, text: bytes) -> Gone | None:

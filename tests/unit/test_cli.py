@@ -1,0 +1,234 @@
+"""The command line: words in, sentences, JSON and exit codes out. Some commands run as a person would run them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tiny
+
+from optimizers import api
+from optimizers.cli import main
+from optimizers.cli.tables import going_on
+from optimizers.results import Lane, LiveRun, Run
+from optimizers.schema import from_json
+
+ROOT = Path(__file__).parent.parent.parent
+PATIENCE_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEVERS_CACHE", str(cache))
+    monkeypatch.delenv("LEVERS_RUNS", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def command(*words: str | Path) -> list[str]:
+    return [sys.executable, "-m", "optimizers", *map(str, words)]
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+
+def workers_of(pid: int) -> list[int]:
+    """Workers that a program has started: each names its parent among its words."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"optimizers.worker" in words and words[-2] == str(pid).encode():
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-t", "bf61"], "There is no technique named 'bf61'. Did you mean bf16"),
+        (["-t", "bf16+fp32"], "names two techniques for precision: bf16 and fp32"),
+        (["-t", ""], "The stack '' is empty"),
+        (["--baseline", "nonsense"], "There is no technique named 'nonsense'."),
+        (["--max-new-tokens", "0"], "The number of new tokens is 0. Ask for at least 1 new token."),
+        (["--max-new-tokens", "100000"], "100000 new tokens do not fit: the context of"),
+        (["--rounds", "0"], "The number of rounds is 0."),
+        (["--seconds", "-5"], "The time budget is -5 seconds."),
+        (["--threads", "1000"], "1000 threads were asked for"),
+        (["--prompt", "  "], "Prompt 1 is blank."),
+        (["--prompt", "word " * 400], "it is longer than the context of"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    words: list[str], sentence: str, tiny_llama: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(tiny_llama), *words]) == 2
+    said = capsys.readouterr()
+    assert sentence in said.err
+    assert said.err.startswith("error: ") and said.err.count("\n") == 1
+    assert said.out == ""
+    assert api.runs() == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "cannot be read: No such file or directory."),
+        (b"", "holds no prompt."),
+        (b" \n\n", "holds no prompt."),
+        (b"caf\xe9\n", "is not UTF-8 text (byte 3)."),
+    ],
+)
+def test_a_prompt_file_that_cannot_be_used(
+    content: bytes | None, sentence: str, tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "prompts.txt"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["compare", str(tiny_llama), "--prompts", str(path)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_folder_that_holds_a_run_is_not_written_over(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    assert main(["compare", str(tiny_llama), "--out", str(tmp_path)]) == 2
+    assert "holds a run already (run.json)" in capsys.readouterr().err
+    assert (tmp_path / "run.json").read_text() == "{}"
+
+
+def test_a_checkpoint_that_cannot_be_used(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert main(["compare", str(empty)]) == 2
+    assert "config.json" in capsys.readouterr().err
+    remote = shutil.copytree(tiny_llama, tmp_path / "remote")
+    tiny.edit_config(remote, auto_map={"AutoModelForCausalLM": "evil.Model"})
+    assert main(["compare", str(remote)]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_unknown_words_are_argparse_s_affair(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["nonsense"], ["compare", "--rounds", "many"], ["compare", "--rounds", "1", "--seconds", "1"]):
+        with pytest.raises(SystemExit) as caught:
+            main(words)
+        assert caught.value.code == 2
+    assert "usage: python -m optimizers" in capsys.readouterr().err
+
+
+def test_lists_as_json_and_as_tables(capsys: pytest.CaptureFixture[str], tiny_gpt2: Path) -> None:
+    assert main(["techniques", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {row["id"] for row in listed["techniques"]} >= {"fp32", "bf16", "eager", "library_default", "bnb_nf4"}
+    assert set(listed["techniques"][0]) >= {
+        "id",
+        "slot",
+        "title",
+        "summary",
+        "promise",
+        "available",
+        "reason",
+        "remedy",
+    }
+    assert listed["machine"]["usable_cores"] >= 1
+    assert main(["models", "--json"]) == 0
+    (entry,) = [item for item in json.loads(capsys.readouterr().out)["models"] if item["id"] == "smollm2-135m"]
+    assert entry["source"] == "packaged" and entry["cached"] is False
+    assert main(["runs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"runs": []}
+    for words in (["techniques", str(tiny_gpt2)], ["models"], ["runs"]):
+        assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "precision" in said and "smollm2-135m" in said and "No runs are kept yet." in said
+
+
+def test_json_is_alone_on_stdout_and_out_keeps_everything(tiny_llama: Path, tmp_path: Path) -> None:
+    done = run(
+        *("compare", tiny_llama, "-t", "bf16", "--prompt", "Alice", "--rounds", "1", "--max-new-tokens", "1"),
+        *("--json", "--out", tmp_path / "out"),
+    )
+    assert done.returncode == 0, done.stderr
+    result: Run = from_json(Run, done.stdout)
+    assert [variant.status for variant in result.variants] == ["measured", "measured"]
+    assert result.variants[1].latency and result.variants[1].latency.ttft_s
+    assert "round 1 of 1" in done.stderr and "fp32+sdpa, bf16+sdpa" in done.stderr
+    assert from_json(Run, (tmp_path / "out" / "run.json").read_bytes()) == result
+    samples = (tmp_path / "out" / "samples.jsonl").read_text().splitlines()
+    assert {json.loads(line)["variant"] for line in samples} == {"fp32+sdpa", "bf16+sdpa"}
+    assert (tmp_path / "out" / "logs" / "bf16+sdpa.log").is_file()
+    assert [summary.id for summary in api.runs()] == [result.id]
+    assert api.watch(result.id).run == result
+
+
+def test_a_technique_that_was_not_applied_is_exit_code_3_with_its_reason(tiny_gpt2: Path) -> None:
+    """GPT-2 keeps its weights in Conv1D layers, which torch's dynamic int8 passes over."""
+    words = ("-t", "int8_dynamic", "-t", "bnb_nf4+eager", "--rounds", "1", "--max-new-tokens", "4", "--prompt", "Alice")
+    done = run("compare", tiny_gpt2, *words)
+    assert done.returncode == 3, done.stderr
+    assert "not applied" in done.stdout and "nn.Linear" in done.stdout
+    assert "too few rounds" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_baseline_that_fails_is_exit_code_1(tiny_gpt2: Path) -> None:
+    words = ("-t", "bf16", "--baseline", "int8_dynamic", "--rounds", "1", "--max-new-tokens", "4", "--json")
+    done = run("compare", tiny_gpt2, *words)
+    assert done.returncode == 1, done.stderr
+    result: Run = from_json(Run, done.stdout)
+    assert result.status == "failed" and result.reason and result.reason.startswith("The baseline failed. ")
+
+
+def test_an_interrupt_stops_the_workers_and_keeps_what_was_measured(tiny_llama: Path) -> None:
+    words = ("compare", tiny_llama, "-t", "bf16", "--rounds", "200", "--max-new-tokens", "8", "--json")
+    with subprocess.Popen(
+        command(*words), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stderr
+        for line in program.stderr:
+            if "round 3 of 200" in line:
+                break
+        assert len(workers_of(program.pid)) == 3
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate(timeout=60)
+    assert program.returncode == 130, err
+    assert "Traceback" not in err
+    result: Run = from_json(Run, out)
+    assert result.status == "cancelled"
+    latency = result.variants[1].latency
+    assert latency and latency.total_s and latency.total_s.n >= 2
+    deadline = time.monotonic() + 5
+    while workers_of(program.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert workers_of(program.pid) == []
+
+
+def test_a_reader_that_leaves_ends_it_quietly() -> None:
+    with subprocess.Popen(
+        command("techniques", "--json"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout and program.stderr
+        program.stdout.close()
+        assert program.stderr.read() == ""
+    assert program.returncode == 141
+
+
+def test_what_a_model_writes_cannot_touch_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    lane = Lane("k", "t", "ready", "s", "\x1b[2J[red]bold[/red]\x07\nnext", 0, 1.0, 1, 2, True)
+    Console(force_terminal=False, width=120).print(going_on(LiveRun("r", 1, "running", "x", 0.5, 1.0, (lane,), None)))
+    assert "[red]bold[/red] next" in capsys.readouterr().out

@@ -1,0 +1,188 @@
+"""Whole comparisons by real workers on a tiny checkpoint: what is measured, in which order, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import manager_help as help_
+import pytest
+
+from optimizers.manager import Manager
+from optimizers.results import LiveRun
+from optimizers.store import Store
+
+ROUNDS = 3
+BASE, BF16, EAGER = "fp32+sdpa", "bf16+sdpa", "fp32+eager"
+
+
+class Seen:
+    """One run, watched to its end."""
+
+    def __init__(self, manager: Manager, store: Store, run_id: str) -> None:
+        self.pictures: list[LiveRun] = []
+        self.pids: dict[str, int] = {}
+        live = manager.snapshot(run_id)
+        while live.status == "running":
+            self.pictures.append(live)
+            self.pids |= help_.workers(manager, run_id)
+            live = manager.wait_change(run_id, live.version, 1.0)
+        self.pictures.append(manager.wait(run_id, 10.0))
+        self.folder = store.folder(run_id)
+        self.run = store.load(run_id)
+        self.events = help_.events(self.folder)
+
+    def places(self, kind: str, key: str, replica: bool = False) -> list[int]:
+        """Where in the log the events of a kind about a variant stand."""
+        return [
+            place
+            for place, line in enumerate(self.events)
+            if line["event"]["kind"] == kind and line["variant"] == key and line["replica"] == replica
+        ]
+
+    def samples(self) -> list[dict[str, Any]]:
+        """Samples that count, in order."""
+        found = [line["event"]["sample"] for line in self.events if line["event"]["kind"] == "sample_taken"]
+        return [sample for sample in found if not sample["superseded"]]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def manager(store: Store) -> Iterator[Manager]:
+    manager = Manager(store)
+    yield manager
+    manager.close()
+
+
+@pytest.fixture(scope="module")
+def together(manager: Manager, store: Store, tiny_llama: Path) -> Seen:
+    plan = help_.plan_for(tiny_llama, "bf16", "eager", rounds=ROUNDS)
+    return Seen(manager, store, manager.start(plan))
+
+
+@pytest.fixture(scope="module")
+def apart(manager: Manager, store: Store, tiny_llama: Path) -> Seen:
+    plan = help_.plan_for(tiny_llama, "bf16", rounds=2, resident=False)
+    return Seen(manager, store, manager.start(plan))
+
+
+def test_every_variant_is_measured(together: Seen) -> None:
+    assert together.run.status == "done", together.run.reason
+    assert [(v.key, v.status) for v in together.run.variants] == [
+        (BASE, "measured"),
+        (BF16, "measured"),
+        (EAGER, "measured"),
+    ]
+    for variant in together.run.variants:
+        assert (
+            variant.latency and variant.latency.decode_tokens_per_s and variant.latency.decode_tokens_per_s.n == ROUNDS
+        )
+        assert variant.memory and variant.memory.run_peak_bytes and variant.memory.load_peak_bytes
+        assert [output.prompt for output in variant.outputs] == [0, 1]
+        assert variant.cost and variant.cost.load_s > 0 and variant.cost.warm_up_s > 0
+    for variant in together.run.variants[1:]:
+        assert variant.quality and variant.quality.kl_divergence and variant.quality.text
+        assert variant.quality.positions > 0
+    assert together.run.variants[2].census and together.run.variants[2].census.attention == "eager"
+
+
+def test_each_round_gives_everybody_one_turn_on_the_same_prompt(together: Seen) -> None:
+    for number in range(ROUNDS):
+        turns = [sample for sample in together.samples() if sample["round"] == number]
+        assert sorted((turn["variant"], turn["replica"]) for turn in turns) == [
+            (BF16, False),
+            (EAGER, False),
+            (BASE, False),
+            (BASE, True),
+        ]
+        assert {turn["prompt"] for turn in turns} == {number % 2}
+        assert all(len(turn["timing"]["token_times_s"]) == 8 for turn in turns)
+
+
+def test_nothing_loads_or_scores_while_turns_are_timed(together: Seen) -> None:
+    first = min(place for place, line in enumerate(together.events) if line["event"]["kind"] == "sample_taken")
+    for kind in ("loaded", "warmed_up", "scored", "census_taken"):
+        for key, replica in ((BASE, False), (BF16, False), (EAGER, False), (BASE, True)):
+            assert all(place < first for place in together.places(kind, key, replica))
+
+
+def test_the_baseline_answers_first_alone_and_the_page_sees_it(together: Seen) -> None:
+    streaming = next(live for live in together.pictures if any(lane.active for lane in live.lanes))
+    assert [lane.status for lane in streaming.lanes] == ["loading", "waiting", "waiting"]
+    assert streaming.lanes[0].active
+    assert together.places("loaded", BASE)[0] < min(
+        together.places("loaded", BF16) + together.places("loaded", EAGER) + together.places("loaded", BASE, True)
+    )
+
+
+def test_progress_only_grows_and_one_lane_is_active_at_a_time(together: Seen) -> None:
+    shares = [live.progress for live in together.pictures]
+    assert shares == sorted(shares)
+    assert shares[0] == 0.0 and shares[-1] == 1.0
+    versions = [live.version for live in together.pictures]
+    assert versions == sorted(set(versions))
+    assert all(sum(lane.active for lane in live.lanes) <= 1 for live in together.pictures)
+    last = together.pictures[-1]
+    assert [(lane.turns_done, lane.turns_planned) for lane in last.lanes] == [(ROUNDS, ROUNDS)] * 3
+    assert last.run == together.run and last.time_left_s is None
+
+
+def test_one_process_each_and_none_is_left(together: Seen) -> None:
+    assert set(together.pids) == {BASE, BF16, EAGER, f"{BASE} again"}
+    assert len(set(together.pids.values())) == 4
+    assert all(help_.gone(pid) for pid in together.pids.values())
+
+
+def test_the_folder_holds_the_run_and_no_reference(together: Seen) -> None:
+    names = sorted(path.name for path in together.folder.iterdir())
+    assert names == ["events.jsonl", "logs", "run.json", "samples.jsonl"]
+    assert json.loads((together.folder / "run.json").read_text())["schema"] == "levers.run/1"
+    raw = [json.loads(line) for line in (together.folder / "samples.jsonl").read_text().splitlines()]
+    assert [line for line in raw if not line["superseded"]] == together.samples()
+    logs = sorted(path.name for path in (together.folder / "logs").iterdir())
+    assert logs == [f"{BF16}.log", f"{EAGER}.log", f"{BASE}.log", f"{BASE}.second.log"]
+
+
+def test_one_after_another_the_baseline_is_measured_first_and_last(apart: Seen) -> None:
+    assert apart.run.status == "done", apart.run.reason
+    assert [(sample["variant"], sample["replica"], sample["round"]) for sample in apart.samples()] == [
+        (BASE, False, 0),
+        (BASE, False, 1),
+        (BF16, False, 0),
+        (BF16, False, 1),
+        (BASE, True, 0),
+        (BASE, True, 1),
+    ]
+    assert [variant.status for variant in apart.run.variants] == ["measured", "measured"]
+
+
+def test_one_after_another_each_is_over_before_the_next_loads(apart: Seen) -> None:
+    assert max(apart.places("sample_taken", BASE)) < min(apart.places("loaded", BF16))
+    assert max(apart.places("status_changed", BASE)) < min(apart.places("status_changed", BF16))
+    assert max(apart.places("status_changed", BF16)) < min(apart.places("loaded", BASE, True))
+
+
+def test_the_second_run_waits_for_the_first_and_can_be_stopped_meanwhile(
+    manager: Manager, store: Store, tiny_llama: Path
+) -> None:
+    plan = help_.plan_for(tiny_llama, "bf16")
+    first, second = manager.start(plan), manager.start(plan)
+    assert manager.running() == first
+    help_.until(manager, first, lambda live: live.lanes[0].status == "loading")
+    assert manager.snapshot(second).stage == "waiting for another comparison"
+    manager.stop(second)
+    assert manager.snapshot(second).status == "cancelled"
+    assert help_.workers(manager, second) == {}
+    assert manager.snapshot(first).status == "running"
+    pids = help_.workers(manager, first)
+    manager.stop(first)
+    assert manager.snapshot(first).status == "cancelled"
+    assert all(help_.gone(pid) for pid in pids.values())
+    assert manager.running() is None
+    assert {variant.status for variant in store.load(second).variants} == {"cancelled"}
