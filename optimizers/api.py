@@ -31,10 +31,11 @@ DEFAULT_ROUNDS = 6
 LOOK_EVERY_S = 1.0
 
 Progress = Callable[[str, float | None], None]
+Stamp = tuple[tuple[str, int, int], ...]
 
 _lock = threading.Lock()
 _managers: dict[Path, Manager] = {}
-_facts: dict[tuple[str, bool], Checkpoint] = {}
+_facts: dict[tuple[str, bool], tuple[Checkpoint, Stamp | None]] = {}
 
 
 def techniques(model: str | None = None) -> TechniqueList:
@@ -58,16 +59,17 @@ def default_model() -> tuple[str, str]:
 def prepare(model: str, progress: Progress | None = None, folders: bool = True) -> Checkpoint:
     """The checkpoint that `model` names, fetched and converted first where it must be, and its facts.
 
-    What was prepared once is remembered for as long as its folder stands unchanged. `progress` gets words and a share
-    between 0 and 1 (None: not known). With `folders` false a local folder is refused. Raises CheckpointError."""
+    What was prepared once is remembered for as long as the files in its folder stay as they are. `progress` gets words
+    and a share between 0 and 1 (None: not known). With `folders` false a local folder is refused. Raises
+    CheckpointError."""
     key = (model, folders)
     with _lock:
         known = _facts.get(key)
-    if known is not None and known.source != "folder" and Path(known.folder).is_dir():
-        return known
+    if known is not None and known[1] is not None and known[1] == _stamp(known[0]):
+        return known[0]
     checkpoint = checkpoints.resolve(model, progress, folders=folders)
     with _lock:
-        _facts[key] = checkpoint
+        _facts[key] = checkpoint, _stamp(checkpoint)
     return checkpoint
 
 
@@ -240,6 +242,15 @@ def _row(technique: Technique, here: Machine, checkpoint: Checkpoint | None) -> 
         remedy=obstacle.remedy if obstacle else None,
         warning=technique.warn(here, checkpoint) if obstacle is None else None,
     )
+
+
+def _stamp(checkpoint: Checkpoint) -> Stamp | None:
+    """Name, time and size of each file of a checkpoint; None when the folder is gone."""
+    try:
+        files = [(path.name, path.stat()) for path in Path(checkpoint.folder).iterdir()]
+    except OSError:
+        return None
+    return tuple(sorted((name, found.st_mtime_ns, found.st_size) for name, found in files))
 
 
 def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from optimizers.results import Run
 from optimizers.schema import FINAL_STATUSES, Plan
 from optimizers.store import RunFolder
 
-COMPARE_EVERY_S = 5.0
+COMPARE_EVERY_S = 2.0
 
 
 class Board:

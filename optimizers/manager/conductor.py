@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from optimizers import protocol
 from optimizers.errors import Cancelled, LeversError, WorkerError
+from optimizers.manager.abreast import abreast
 from optimizers.manager.board import Board
 from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
@@ -164,13 +165,9 @@ class Conductor:
     def _all_together(self) -> None:
         """All stay loaded and take turns."""
         self._board.live.stage("preparing the variants")
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="levers-prepare") as pool:
-            written = pool.submit(self._prepared, self._baseline, self._write_text)
-            waiting = [pool.submit(self._prepared, member, self._prepare) for member in self._others]
-            waiting.append(pool.submit(self._prepared, self._second, self._prepare_second))
-        for future in (written, *waiting):
-            future.result()
-        members = [m for m in (self._baseline, *self._others, self._second) if m.alive]
+        everyone = (self._baseline, *self._others, self._second)
+        abreast([partial(self._prepared, member, self._preparation(member)) for member in everyone], AT_ONCE)
+        members = [member for member in everyone if member.alive]
         self._rounds.play(members)
         for member in members:
             self._finish(member)
@@ -230,13 +227,15 @@ class Conductor:
 
     def _settle(self, status: RunStatus) -> None:
         """Say why those that did not come to their end did not."""
-        words = {
-            "failed": "The baseline failed, so there is nothing to compare with.",
-            "cancelled": "The comparison was stopped before this variant was measured.",
-        }
-        for lane in self._board.live.snapshot().lanes:
+        lanes = self._board.live.snapshot().lanes
+        reason = "The comparison was stopped before this variant was measured."
+        if status == "failed":
+            reason = "The comparison failed before this variant was measured."
+            if lanes[0].status == "failed":
+                reason = "The baseline failed, so there is nothing to compare with."
+        for lane in lanes:
             if lane.status not in FINAL_STATUSES:
-                event = protocol.StatusChanged("cancelled", words.get(status), "Run the comparison again.")
+                event = protocol.StatusChanged("cancelled", reason, "Run the comparison again.")
                 self._board.say(lane.key, event)
 
     def _longest(self) -> int:

@@ -229,6 +229,7 @@ def _environment(threads: int) -> dict[str, str]:
     paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     return environment | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+        "PYTHONSAFEPATH": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": "utf-8",
         "TOKENIZERS_PARALLELISM": "false",

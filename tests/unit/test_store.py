@@ -128,7 +128,7 @@ def test_a_killed_writer_lets_go_of_the_log(store: Store, plan: Plan) -> None:
     """Running or interrupted is told by a lock that the kernel drops, not by what a dead program wrote."""
     code = f"""
 import os, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 import planning_records as make
 from pathlib import Path
 from optimizers import planning

@@ -1,0 +1,177 @@
+"""Rounds by the book, with members whose answers are made up: repeats, budgets, failures, the time that is left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import planning_records as make
+import pytest
+
+from optimizers import planning, protocol
+from optimizers.errors import WorkerError
+from optimizers.manager import rounds as rounds_module
+from optimizers.manager.board import Board
+from optimizers.manager.live import Live
+from optimizers.manager.rounds import Rounds
+from optimizers.manager.turns import Pace
+from optimizers.schema import Output, Plan, Timing
+from optimizers.store import Store
+
+KEYS = ("fp32+sdpa", "bf16+sdpa")
+
+
+class FakeMember:
+    """Answers at once, with processor time waited for as `waits` says, call by call."""
+
+    def __init__(self, key: str, replica: bool = False, waits: tuple[float, ...] = (), fails_at: int = -1) -> None:
+        self.key, self.replica, self.alive = key, replica, True
+        self.name = f"{key} again" if replica else key
+        self.prompts: list[str] = []
+        self._waits = list(waits)
+        self._fails_at = fails_at
+
+    def run(self, prompt: str, tokens: int) -> protocol.Answered:
+        self.prompts.append(prompt)
+        if len(self.prompts) - 1 == self._fails_at:
+            raise WorkerError("It broke.", "Mend it.")
+        waited = self._waits.pop(0) if self._waits else 0.0
+        timing = Timing(3, 0.0, 0.1, 0.1, 0.0, 1.0, (0.1, 0.6), 2.0, waited, 0.0, 4)
+        return protocol.Answered(len(self.prompts), timing, Output(9, f"to {prompt}", (1,), False, tokens))
+
+
+class Table:
+    """A board, a pace and rounds for these members."""
+
+    def __init__(self, folder: Path, members: list[FakeMember], **workload: Any) -> None:
+        self.members = members
+        choice = make.choice("bf16", **({"prompts": ("a", "b"), "max_new_tokens": 2} | workload))
+        self.plan: Plan = planning.plan(choice, make.machine(), make.checkpoint(), 10**10)
+        run_folder = Store(folder).create(self.plan)
+        self.path = run_folder.path
+        self.live = Live(run_folder.id, self.plan)
+        self.board = Board(self.plan, run_folder, self.live)
+        self.pace = Pace(self.plan, [member.name for member in members])
+        self.rounds = Rounds(self.board, self.pace, self._guarded)
+
+    def _guarded(self, member: Any, action: Callable[[Any], bool]) -> bool:
+        try:
+            return action(member)
+        except WorkerError:
+            member.alive = False
+            self.pace.out(member.name)
+            return False
+
+    def samples(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.path / "samples.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def seat(tmp_path: Path) -> Iterator[Callable[..., Table]]:
+    """Makes tables and closes their logs."""
+    tables: list[Table] = []
+
+    def make_one(members: list[FakeMember], **workload: Any) -> Table:
+        tables.append(Table(tmp_path, members, **workload))
+        return tables[-1]
+
+    yield make_one
+    for table in tables:
+        table.board.folder.close()
+
+
+def test_a_disturbed_turn_is_repeated_twice_at_most_and_then_flagged(seat: Callable[..., Table]) -> None:
+    # Four threads for one second: 0.2 s waited is a share of 0.95, which is enough; 0.4 s is 0.9, which is not.
+    table = seat([FakeMember(KEYS[0], waits=(0.4, 0.2, 0.4, 0.4, 0.4, 0.2))], rounds=3)
+    table.rounds.play(table.members)  # type: ignore[arg-type]
+    found = [(s["round"], s["attempt"], s["superseded"], s["disturbed"]) for s in table.samples()]
+    assert found == [
+        (0, 0, True, True),
+        (0, 1, False, False),
+        (1, 0, True, True),
+        (1, 1, True, True),
+        (1, 2, False, True),
+        (2, 0, False, False),
+    ]
+    assert [s["processor_share"] for s in table.samples()][:2] == pytest.approx([0.9, 0.95])
+    assert table.members[0].prompts == ["a", "a", "b", "b", "b", "a"]
+
+
+def test_the_answer_belongs_to_the_prompt_of_the_round(seat: Callable[..., Table]) -> None:
+    table = seat([FakeMember(KEYS[0])], rounds=2)
+    table.rounds.play(table.members)  # type: ignore[arg-type]
+    lines = [json.loads(line) for line in (table.path / "events.jsonl").read_text().splitlines()]
+    outputs = [line["event"]["output"] for line in lines if line["event"]["kind"] == "sample_taken"]
+    assert [(output["prompt"], output["text"]) for output in outputs] == [(0, "to a"), (1, "to b")]
+    lane = table.live.snapshot().lanes[0]
+    assert (lane.text, lane.turns_done, lane.turns_planned, lane.active) == ("to b", 2, 2, False)
+    assert lane.tokens_per_s == pytest.approx(2.0)  # one step of half a second
+
+
+def test_one_that_fails_is_out_and_the_others_play_on(seat: Callable[..., Table]) -> None:
+    table = seat([FakeMember(KEYS[0]), FakeMember(KEYS[1], fails_at=1)], rounds=4)
+    table.rounds.play(table.members)  # type: ignore[arg-type]
+    assert [len(member.prompts) for member in table.members] == [4, 2]
+    assert table.pace.share_done() == 0.5  # nobody was prepared here: all turns are done or will not be taken
+    assert table.pace.left_s() > 0
+
+
+def test_a_spent_budget_still_gives_everybody_one_whole_round(seat: Callable[..., Table]) -> None:
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1]), FakeMember(KEYS[0], replica=True)]
+    table = seat(members, seconds=1e-9)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    assert [len(member.prompts) for member in members] == [1, 1, 1]
+
+
+def test_a_round_is_begun_only_when_it_should_fit_the_budget(
+    seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that moves two seconds a turn: rounds of two turns take four, so that three of them fit in thirteen."""
+    now = [100.0]
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1])]
+    for member in members:
+        answer = member.run
+
+        def slow(prompt: str, tokens: int, answer: Any = answer) -> protocol.Answered:
+            now[0] += 2.0
+            return answer(prompt, tokens)
+
+        monkeypatch.setattr(member, "run", slow)
+    monkeypatch.setattr("optimizers.manager.turns.time.monotonic", lambda: now[0])
+    assert rounds_module.time.monotonic() == 100.0
+    table = seat(members, seconds=13.0)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    assert [len(member.prompts) for member in members] == [3, 3]
+
+
+def test_those_who_play_later_play_as_many_rounds_as_the_first(seat: Callable[..., Table]) -> None:
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1])]
+    table = seat(members, seconds=1e-9)
+    table.rounds.play(members[:1])  # type: ignore[arg-type]
+    table.rounds.play(members[1:])  # type: ignore[arg-type]
+    assert [len(member.prompts) for member in members] == [1, 1]
+
+
+def test_the_time_left_by_hand(seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("optimizers.manager.turns.time.monotonic", lambda: now[0])
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1])]
+    table = seat(members, rounds=5)
+    pace = table.pace
+    planned = table.plan.estimate_s
+    assert pace.left_s() == pytest.approx(planned)  # half of it for two preparations, half for ten turns
+    now[0] = 6.0
+    assert pace.prepared(KEYS[0], True) == 1
+    assert pace.left_s() == pytest.approx(6.0 + planned / 2)
+    assert pace.share_done() == pytest.approx(0.25)
+    pace.prepared(KEYS[1], True)
+    pace.took(KEYS[0], 3.0)
+    now[0] = 9.0
+    assert pace.left_s() == pytest.approx(4 * 3.0 + 5 * 3.0)
+    pace.took(KEYS[1], 1.0)
+    assert pace.left_s() == pytest.approx(4 * 3.0 + 4 * 1.0)
+    assert pace.share_done() == pytest.approx(0.5 + 0.5 * 2 / 10)
+    pace.out(KEYS[1])
+    assert pace.left_s() == pytest.approx(12.0)
