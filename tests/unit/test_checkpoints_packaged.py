@@ -25,7 +25,7 @@ from optimizers.checkpoints.packaged import Packaged
 from optimizers.errors import CheckpointBroken, CheckpointError, CheckpointNotFound
 
 MEMBER = "standin_weights/model.gguf"
-WAIT_S = 60.0
+WAIT_S = 180.0
 
 # A converter that copies a checkpoint made before; each run leaves a line in `runs`.
 COPY = """
@@ -124,7 +124,7 @@ def bench(tmp_path: Path, own_cache: Path, tiny_llama: Path, monkeypatch: pytest
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for something another process does; a minute at most."""
+    """Wait for something another process does; three minutes at most."""
     end = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < end, "waited in vain"
