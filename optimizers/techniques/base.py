@@ -46,6 +46,10 @@ def _no_options(context: LoadContext) -> LoadOptions:
     return LoadOptions()
 
 
+def _unexplained(message: str) -> Obstacle | None:
+    return None
+
+
 def _applied(census: Census, checkpoint: Checkpoint) -> Obstacle | None:
     return None
 
@@ -62,6 +66,7 @@ class Technique:
     options: what to tell from_pretrained. Runs in the worker.
     transform: changes the loaded model in place or returns another (None: nothing to do). Runs in the worker.
     verify: from the census, why the technique was not applied; None when it was. Pure.
+    explain: what an error message of its library means, None when it is not one that it knows. Pure.
     linear_bytes: predicted bytes per weight of a linear layer, None where the precision decides; `element_bytes` is
         what a precision stores per value.
     slow_to_prepare: goes to the end of a plan so that it holds up nobody.
@@ -83,3 +88,4 @@ class Technique:
     element_bytes: float | None = None
     slow_to_prepare: bool = False
     conflicts: Mapping[str, str] = field(default_factory=dict)
+    explain: Callable[[str], Obstacle | None] = _unexplained

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optimizers.schema import Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
-from optimizers.techniques.shared import linears_converted, made_for_gpus, weights_need
+from optimizers.techniques.shared import four_bit_errors, linears_converted, made_for_gpus, weights_need
 
 _SOURCE = "transformers documentation, Bitsandbytes: huggingface.co/docs/transformers/quantization/bitsandbytes"
 # Half a byte, and an fp32 scale for each block of 64 weights.
@@ -42,4 +42,5 @@ TECHNIQUE = Technique(
     options=_options,
     verify=linears_converted("bitsandbytes", "Leave it out for this model."),
     linear_bytes=_LINEAR_BYTES,
+    explain=four_bit_errors,
 )

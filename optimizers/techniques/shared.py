@@ -128,6 +128,17 @@ def slow_int8(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
     return "This processor has no instructions for 8-bit arithmetic (VNNI): expect it to be slower, not faster."
 
 
+def four_bit_errors(message: str) -> Obstacle | None:
+    """`explain` of bitsandbytes' 4-bit kinds: their kernel for processors packs rows by 32 and scales by 64."""
+    if "divisible by block_n" not in message and "is invalid for input of size" not in message:
+        return None
+    return Obstacle(
+        "This model has layers whose width bitsandbytes' 4-bit kernel for processors cannot divide (outputs by 32, "
+        "inputs by 64).",
+        "Use bitsandbytes 8-bit or torchao for this model.",
+    )
+
+
 def made_for_gpus(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
     """The warning of bitsandbytes on a machine without a GPU."""
     if machine.gpus:

@@ -9,6 +9,7 @@ import traceback
 
 from optimizers.errors import LeversError
 from optimizers.protocol import Failed
+from optimizers.techniques.base import Technique
 
 _MEMORY_WORDS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory")
 _LONGEST = 300
@@ -24,12 +25,15 @@ _DOING = {
 }
 
 
-def failed(command: str, error: BaseException) -> Failed:
-    """The event for `error`, raised by the command of that kind."""
+def failed(command: str, error: BaseException, techniques: tuple[Technique, ...] = ()) -> Failed:
+    """The event for `error`, raised by the command of that kind; a technique of the stack may know what it means."""
     traceback.print_exception(error)
     doing = _DOING.get(command, "The command")
     if isinstance(error, LeversError):
         return Failed(command, error.reason, error.remedy)
+    known = next((found for technique in techniques if (found := technique.explain(str(error)))), None)
+    if known is not None:
+        return Failed(command, known.reason, known.remedy)
     if is_out_of_memory(error):
         return Failed(
             command,

@@ -37,6 +37,7 @@ from optimizers.protocol import (
 )
 from optimizers.protocol import Loaded as LoadedEvent
 from optimizers.schema import Cost, from_json
+from optimizers.techniques.base import Technique
 from optimizers.worker.failures import failed
 from optimizers.worker.memory import MemoryRecord
 
@@ -61,6 +62,7 @@ class Session:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._generator: Generator | None = None
+        self._techniques: tuple[Technique, ...] = ()
         self._memory = MemoryRecord()
 
     def answer(self, command: Any) -> WorkerEvent:
@@ -80,7 +82,7 @@ class Session:
                 return self._save(command)
             return self._in_inference_mode(handlers[command.kind], command)
         except Exception as error:
-            return failed(command.kind, error)
+            return failed(command.kind, error, self._techniques)
 
     def _ready(self) -> Generator:
         if self._generator is None:
@@ -101,6 +103,7 @@ class Session:
         from optimizers.worker import generating, loading
 
         request = loading.prepare(command)
+        self._techniques = request.techniques
         self._memory.start_loading()
         loaded = loading.load(request, lambda text: self._send(Stage(text)))
         self._generator = generating.Generator(loaded)

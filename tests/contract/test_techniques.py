@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "worker"))
 
 from driver import WorkerProcess, facts
 
-from optimizers.protocol import Answered, CensusTaken, Failed, Loaded, MemoryTaken, RunRequest, TakeCensus, TakeMemory
+from optimizers.protocol import Answered, CensusTaken, Loaded, MemoryTaken, RunRequest, TakeCensus, TakeMemory
 from optimizers.schema import SLOTS, Machine
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
@@ -68,9 +68,9 @@ def stack(technique: Technique) -> tuple[str, ...]:
     return tuple({**base, **filled}.values())
 
 
-def run_case(folder: Path, technique: Technique, log: Path) -> Outcome | Failed:
+def run_case(folder: Path, techniques: tuple[str, ...], log: Path) -> Outcome:
     with WorkerProcess(log) as worker:
-        loaded = worker.load(folder, *stack(technique))
+        loaded = worker.load(folder, *techniques)
         answered = worker.do(RunRequest(0, "The old captain", NEW_TOKENS), Answered)
         census = worker.do(TakeCensus(), CensusTaken)
         memory = worker.do(TakeMemory(), MemoryTaken)
@@ -82,15 +82,14 @@ def outcomes(
     tiny_llama: Path, tiny_gpt2: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], Outcome]:
     logs = tmp_path_factory.mktemp("logs")
-    cases = [(name, folder) for name in IDS for folder in (tiny_llama, tiny_gpt2)]
+    stacks = {name: stack(technique) for name, technique in all_techniques().items()}
+    cases = {(key, folder) for key in stacks.values() for folder in (tiny_llama, tiny_gpt2)}
     with ThreadPoolExecutor(2) as pool:
         futures = {
-            (name, folder.name): pool.submit(
-                run_case, folder, all_techniques()[name], logs / f"{name}-{folder.name}.log"
-            )
-            for name, folder in cases
+            (key, folder.name): pool.submit(run_case, folder, key, logs / f"{'+'.join(key)}-{folder.name}.log")
+            for key, folder in sorted(cases)
         }
-        return {case: future.result() for case, future in futures.items()}
+        return {(name, model): futures[key, model].result() for name, key in stacks.items() for model in MODELS}
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -65,6 +65,15 @@ def test_failures_are_one_short_line(error: Exception, part: str, capfd: pytest.
     assert capfd.readouterr().err
 
 
+def test_a_technique_explains_the_errors_that_it_knows(capfd: pytest.CaptureFixture[str]) -> None:
+    techniques = (all_techniques()["fp32"], all_techniques()["bnb_nf4"])
+    event = failed("run", AssertionError("N must be divisible by block_n"), techniques)
+    assert "4-bit kernel" in event.reason
+    assert "8-bit" in event.remedy
+    assert "block_n" in failed("run", AssertionError("N must be divisible by block_n")).reason
+    assert "AssertionError" in capfd.readouterr().err
+
+
 def test_scores_that_are_no_numbers_are_refused() -> None:
     import torch
 
