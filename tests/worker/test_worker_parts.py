@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from optimizers.protocol import CensusTaken, Save, Saved, TakeCensus
 from optimizers.schema import Census, SkippedModule
 from optimizers.techniques import all_techniques
 from optimizers.worker import clock
+from optimizers.worker.__main__ import main
 from optimizers.worker.failures import failed
 
 PLAIN = Census(
@@ -72,6 +74,12 @@ def test_a_technique_explains_the_errors_that_it_knows(capfd: pytest.CaptureFixt
     assert "8-bit" in event.remedy
     assert "block_n" in failed("run", AssertionError("N must be divisible by block_n")).reason
     assert "AssertionError" in capfd.readouterr().err
+
+
+def test_windows_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert main(["--commands", "3", "--events", "4"]) == 2
+    assert "WSL" in capsys.readouterr().err
 
 
 def test_scores_that_are_no_numbers_are_refused() -> None:
