@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from serving import HERE, Served, free_port, serving
 
+PATIENCE_MS = 60_000  # a busy machine is slow, and no test is about time
+expect.set_options(timeout=PATIENCE_MS)
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -39,7 +41,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport={"width": 1280, "height": 900})
-    made.set_default_timeout(60_000)
+    made.set_default_timeout(PATIENCE_MS)
     yield made
     made.close()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 from serving import Served
 
-WHOLE_RUN_MS = 150_000
+WHOLE_RUN_MS = 400_000
 
 
 def test_a_comparison_survives_a_reload(page: Page, real_page: Served, tiny_llama: Path) -> None:
@@ -20,6 +20,10 @@ def test_a_comparison_survives_a_reload(page: Page, real_page: Served, tiny_llam
     page.uncheck("#lv-technique-torchao_int8_weight_only input")
     page.check("#lv-technique-bf16 input")
     expect(page.locator("#lv-estimate")).to_contain_text("2 variants")
+    page.fill("#lv-prompts textarea", "What is a mutex?")
+    page.fill("#lv-tokens input", "8")
+    page.fill("#lv-rounds input", "2")
+    expect(page.locator("#lv-estimate")).to_contain_text("1 prompt")
     page.click("#lv-compare:not([disabled])")
     page.wait_for_url(lambda url: "run=" in url)
     page.wait_for_selector(".lv-lane .lv-text[role=group]", timeout=WHOLE_RUN_MS)
