@@ -34,6 +34,17 @@ class Answer:
     scored_ids: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Marks:
+    """Readings of time.perf_counter at the boundaries of a request's stages, and the processor time used between."""
+
+    start: float
+    tokenized: float
+    generated: float
+    end: float
+    used: clock.Usage
+
+
 class Streamer(BaseStreamer):  # type: ignore[misc]
     """Notes when each new token arrives on the host; now and then hands the answer so far to `show`."""
 
@@ -105,23 +116,26 @@ class Generator:
         generated = time.perf_counter()
         text = self.text(streamer.natural_ids)
         end = time.perf_counter()
-        used = clock.usage(before, clock.account())
-        timing = Timing(
-            prompt_tokens=len(prompt_ids),
-            tokenize_s=tokenized - start,
-            prefill_s=self._prefill_s,
-            ttft_s=streamer.times[0] - start,
-            detokenize_s=end - generated,
-            total_s=end - start,
-            token_times_s=tuple(at - start for at in streamer.times),
-            processor_s=used.processor_s,
-            waited_s=used.waited_s,
-            others_s=used.others_s,
-            threads=loaded.threads,
-        )
+        marks = _Marks(start, tokenized, generated, end, clock.usage(before, clock.account()))
+        timing = self._timing(len(prompt_ids), streamer.times, marks)
         natural = tuple(streamer.natural_ids)
         output = Output(request, text, natural, streamer.stopped, len(streamer.ids))
         return Answer(timing, output, prompt_ids, tuple(streamer.ids[: len(natural) + streamer.stopped]))
+
+    def _timing(self, prompt_tokens: int, token_times: list[float], marks: _Marks) -> Timing:
+        return Timing(
+            prompt_tokens=prompt_tokens,
+            tokenize_s=marks.tokenized - marks.start,
+            prefill_s=self._prefill_s,
+            ttft_s=token_times[0] - marks.start,
+            detokenize_s=marks.end - marks.generated,
+            total_s=marks.end - marks.start,
+            token_times_s=tuple(at - marks.start for at in token_times),
+            processor_s=marks.used.processor_s,
+            waited_s=marks.used.waited_s,
+            others_s=marks.used.others_s,
+            threads=self.loaded.threads,
+        )
 
     def encode(self, prompt: str) -> dict[str, torch.Tensor]:
         """Token ids and mask, each (1, tokens): through the chat template when there is one, else the prompt itself."""

@@ -59,7 +59,7 @@ def bare_logprobs(folder: Path, context: tuple[int, ...], targets: tuple[int, ..
 
 def expected_kl(base: np.ndarray, variant: np.ndarray) -> np.ndarray:
     wide_base, wide_variant = base.astype(np.float64), variant.astype(np.float64)
-    return (np.exp(wide_base) * (wide_base - wide_variant)).sum(-1)
+    return np.maximum(0.0, (np.exp(wide_base) * (wide_base - wide_variant)).sum(-1))
 
 
 def one(event: Scored) -> PassageScores:
