@@ -153,7 +153,7 @@ class Tally:
 
 def kl_divergence(base: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
     """KL(base || own) of each row, (n,) float64 in nats, from (n, vocabulary) float32 log-probabilities. `own` must be
-    finite; where `base` is minus infinity the term is 0, its limit. Floored at 0: float32 rounding can end a hair below."""
+    finite; where `base` is minus infinity the term is 0, its limit. Floored at 0: rounding can end a hair below."""
     wide = base.clamp(min=_LOWEST).double()  # exp of the lowest is exactly 0
     difference = wide - own.double()
     return torch.linalg.vecdot(wide.exp_(), difference).clamp(min=0.0)
