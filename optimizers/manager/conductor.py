@@ -1,14 +1,14 @@
 """The order of one comparison, from the first worker's start to the last one's end.
 
-Resident: the baseline loads, streams its answers and so writes the reference, alone; the others load and score two at
-a time; then all take turns. Not resident: one after another, the baseline first and last. No timed turn runs while
-anything else of ours computes. Covers order and failures; one conversation is in `member.py`, turns are in `rounds.py`.
+Resident: the baseline loads, streams its answers and scores the text, alone, which writes the reference; the others
+load side by side and score one after another; then all take turns. Not resident: one after another, the baseline first
+and last. No timed turn runs while anything else of ours computes. Covers order and failures; one conversation is in
+`member.py`, turns are in `rounds.py`.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from optimizers.schema import FINAL_STATUSES, RunStatus
 from optimizers.settings import TEXT_POSITIONS
 from optimizers.tasks import text_generation
 
-AT_ONCE = 2
+AT_ONCE = 3
 FIRST_TOKENS = 2
 TEMPLATE_TOKENS = 256
 WIDEST_VOCABULARY = 10_000_000
@@ -47,8 +47,6 @@ class Conductor:
         everyone = (self._baseline, *self._others, self._second)
         self._pace = Pace(board.plan, [member.name for member in everyone])
         self._rounds = Rounds(board, self._pace, self._guarded)
-        self._computing = threading.Lock()
-        self._written = threading.Event()
         self._passages: tuple[protocol.Passage, ...] = ()
         self._reference = protocol.Reference(str(board.folder.reference), 1, 0, 0)
 
@@ -72,18 +70,18 @@ class Conductor:
 
     def _measure(self) -> None:
         """Everything between the start and the end. Raises WorkerError when the baseline fails, Cancelled."""
-        if self._board.stopped.is_set():
-            raise Cancelled("The comparison was stopped.")
+        self._must_go_on()
         self._board.live.stage("loading the baseline")
         self._guarded(self._baseline, self._answer_first)
         self._pace.answered_first()
-        self._board.live.progress(self._pace.share_done(), self._pace.left_s())
+        self._show_progress()
+        self._board.live.stage("the baseline scores the text")
+        self._prepared(self._baseline, self._write_text)
         if self._plan.resident:
             self._all_together()
         else:
             self._one_by_one()
-        if self._board.stopped.is_set():
-            raise Cancelled("The comparison was stopped.")
+        self._must_go_on()
 
     def _answer_first(self, member: Member) -> bool:
         """Load and stream the baseline's answers, alone: they are the reference, and warm it up."""
@@ -105,69 +103,60 @@ class Conductor:
 
     def _write_text(self, member: Member) -> bool:
         """The baseline scores the text written by people, which completes the reference."""
-        with self._computing:
-            taken = member.census()
-            if taken.obstacle is not None:
-                raise WorkerError(taken.obstacle.reason, taken.obstacle.remedy)
-            ids = member.tokenize(text_generation.human_text())
-            first = len(self._work.prompts) * self._work.max_new_tokens
-            text = text_generation.windows(ids, self._plan.checkpoint.context_length, TEXT_POSITIONS, first)
-            if text:
-                member.score(text, self._reference, write=True)
-            member.memory()
+        taken = member.census()
+        if taken.obstacle is not None:
+            raise WorkerError(taken.obstacle.reason, taken.obstacle.remedy)
+        ids = member.tokenize(text_generation.human_text())
+        first = len(self._work.prompts) * self._work.max_new_tokens
+        text = text_generation.windows(ids, self._plan.checkpoint.context_length, TEXT_POSITIONS, first)
+        if text:
+            member.score(text, self._reference, write=True)
+        member.memory()
         self._passages = (*self._passages, *text)
         member.status("ready")
-        self._written.set()
         return True
 
-    def _prepare(self, member: Member) -> bool:
-        """Load a variant, score with it, and see that its techniques were applied; False when it is out."""
+    def _load(self, member: Member) -> bool:
+        """Start and load one of the others."""
         member.start()
         member.load(self._longest())
+        return True
+
+    def _get_ready(self, member: Member) -> bool:
+        """Warm a loaded variant up, score with it, and see that its techniques were applied; False when it is out.
+        Scoring is the warm-up at full size; A', which has nothing to score, answers once."""
+        if member.replica:
+            member.warm_up(self._work.prompts[0], self._work.max_new_tokens)
+            return True
         member.warm_up(self._work.prompts[0], FIRST_TOKENS)
-        self._board.live.lane_stage(member.key, "waiting to score")
-        self._written.wait()
-        with self._computing:
-            member.score(self._passages, self._reference)
-            taken = member.census()
-            if taken.obstacle is None:
-                member.memory()
+        member.score(self._passages, self._reference)
+        taken = member.census()
         if taken.obstacle is None:
+            member.memory()
             member.status("ready")
             return True
         member.status("not_applied", taken.obstacle.reason, taken.obstacle.remedy)
         member.close()
         return False
 
-    def _prepare_second(self, member: Member) -> bool:
-        """Load A' and warm it up at full size."""
-        member.start()
-        member.load(self._longest())
-        with self._computing:
-            member.warm_up(self._work.prompts[0], self._work.max_new_tokens)
-        return True
-
     def _prepared(self, member: Member, action: Callable[[Member], bool]) -> bool:
-        """One member's preparation, counted. Nobody is left waiting for a reference that will not come."""
-        fit = False
-        try:
-            fit = self._guarded(member, action)
-        finally:
-            if member is self._baseline and not fit:
-                self._board.stop()
-                self._written.set()
-            through = self._pace.prepared(member.name, fit)
-            self._board.live.progress(self._pace.share_done(), self._pace.left_s())
-            if self._plan.resident:
-                self._board.live.stage(f"preparing: {through} of {len(self._others) + 2} processes are ready")
+        """The last part of one member's preparation, counted."""
+        fit = member.alive and self._guarded(member, action)
+        self._pace.prepared(member.name, fit)
+        self._show_progress()
         return fit
 
     def _all_together(self) -> None:
-        """All stay loaded and take turns."""
-        self._board.live.stage("preparing the variants")
-        everyone = (self._baseline, *self._others, self._second)
-        abreast([partial(self._prepared, member, self._preparation(member)) for member in everyone], AT_ONCE)
-        members = [member for member in everyone if member.alive]
+        """All stay loaded and take turns. Loading is mostly one thread's work, so a few load at a time; scoring takes
+        all threads and suffers from company, so each scores alone."""
+        others = (*self._others, self._second)
+        self._board.live.stage("loading the variants")
+        abreast([partial(self._guarded, member, self._load) for member in others], AT_ONCE)
+        for place, member in enumerate(others, 1):
+            self._must_go_on()
+            self._board.live.stage(f"scoring: variant {place} of {len(others)}")
+            self._prepared(member, self._get_ready)
+        members = [member for member in (self._baseline, *others) if member.alive]
         self._rounds.play(members)
         for member in members:
             self._finish(member)
@@ -176,16 +165,21 @@ class Conductor:
         """Each is loaded, measured and ended before the next; the baseline comes first and last."""
         everyone = (self._baseline, *self._others, self._second)
         for place, member in enumerate(everyone, 1):
+            self._must_go_on()
             self._board.live.stage(f"variant {place} of {len(everyone)}")
-            if self._prepared(member, self._preparation(member)):
+            if member is not self._baseline:
+                self._guarded(member, self._load)
+            if member is self._baseline or self._prepared(member, self._get_ready):
                 self._rounds.play([member], place / len(everyone))
                 self._finish(member)
             member.close()
 
-    def _preparation(self, member: Member) -> Callable[[Member], bool]:
-        if member.replica:
-            return self._prepare_second
-        return self._write_text if member is self._baseline else self._prepare
+    def _must_go_on(self) -> None:
+        if self._board.stopped.is_set():
+            raise Cancelled("The comparison was stopped.")
+
+    def _show_progress(self) -> None:
+        self._board.live.progress(self._pace.share_done(), self._pace.left_s())
 
     def _finish(self, member: Member) -> None:
         """The last words of a measured variant: what memory it came to."""

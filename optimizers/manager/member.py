@@ -75,7 +75,9 @@ class Member:
             longest_tokens=longest_tokens,
             instruction_sets=plan.machine.instruction_sets,
         )
-        return self._ask(command, protocol.Loaded, LOAD_TIMEOUT_S, "load")
+        loaded = self._ask(command, protocol.Loaded, LOAD_TIMEOUT_S, "load")
+        self._doing("loaded")
+        return loaded
 
     def warm_up(self, prompt: str, tokens: int) -> None:
         """One untimed request."""
