@@ -31,6 +31,7 @@ def model_choices() -> list[tuple[str, str]]:
 def offer_models() -> Updates:
     """The list of models afresh, the default one picked, and the sentence that says why."""
     model, sentence = api.default_model()
+    preparing.begin(model)  # the first use of the default model fetches it without being asked
     return gr.Dropdown(choices=model_choices(), value=model), notes.say(sentence)
 
 
@@ -40,7 +41,7 @@ def pick(raw: Any) -> Updates:
         model = form.model_name(raw)
     except ChoiceError as error:
         return notes.message(error), gr.Button(visible=False), gr.Timer(active=False), ""
-    if _must_be_fetched(model):
+    if preparing.look(model) is None and _must_be_fetched(model):
         text = words.FETCH_NEEDED.format(model=model)
         return notes.say(text, words.FETCH_REMEDY), gr.Button(visible=True), gr.Timer(active=False), ""
     return _state(preparing.begin(model, QUICK_S))

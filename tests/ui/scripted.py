@@ -7,122 +7,30 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from optimizers.errors import CheckpointNotFound, ChoiceError, LeversError, RunNotFound
+from scripted_records import ANSWER, CHECKPOINT, GB, HOSTILE, MACHINE, OTHER, ROWS, measured
+
+from optimizers.errors import CheckpointNotFound, ChoiceError, RunNotFound
 from optimizers.results import (
     Caveat,
-    Interval,
     Lane,
-    Latency,
     LiveRun,
     ModelEntry,
     ModelFacts,
     NoiseFloor,
-    Quality,
-    Rate,
-    Ratio,
     Recommendation,
     Run,
     RunSummary,
-    Spread,
-    Stat,
     TechniqueList,
-    TechniqueRow,
-    TextQuality,
     VariantResult,
-    VersusBaseline,
 )
 from optimizers.schema import (
     Checkpoint,
     Choice,
-    Machine,
-    Memory,
     Obstacle,
-    Output,
     Plan,
     Skipped,
     Variant,
     Workload,
-)
-
-HOSTILE = (
-    "<img src=x onerror=\"window.__pwned='img'\"> ${window.__pwned='template'} {{constructor}} {{{value}}} "
-    "</script><script>window.__pwned='script'</script> `${alert(1)}` [link](javascript:alert(2)) **bold** "
-    '<svg onload="window.__pwned=\'svg\'"> " onmouseover="window.__pwned=\'attribute\'" x=" \x1b[31mred\x1b[0m'
-)
-ANSWER = (
-    "The sky is blue because of Rayleigh scattering. Sunlight holds every color, and the air's molecules scatter short "
-    "waves, such as blue, far more than long ones, so blue light reaches your eyes from every side."
-)
-OTHER = (
-    "The sky is blue because of the way that air scatters sunlight. Short waves are sent in all directions, and so "
-    "the whole sky seems to glow in blue, while red passes almost straight through."
-)
-GB = 10**9
-MACHINE = Machine(
-    system="Linux",
-    cpu="Example CPU with 2 cores",
-    usable_cores=2,
-    instruction_sets=("avx2",),
-    memory_total_bytes=25 * GB,
-    memory_available_bytes=23 * GB,
-)
-CHECKPOINT = Checkpoint(
-    id="smollm2-135m",
-    source="packaged",
-    folder="unused",
-    revision="0",
-    architecture="LlamaForCausalLM",
-    model_type="llama",
-    task="text_generation",
-    parameters=134_515_008,
-    linear_parameters=106_000_000,
-    disk_bytes=269_060_552,
-    stored_dtype="bfloat16",
-    context_length=8192,
-    vocab_size=49152,
-    hidden_size=576,
-    layers=30,
-    tied_embeddings=True,
-    has_chat_template=True,
-    has_pad_token=True,
-    low_bit_grid="These weights were 4-bit before they were stored, so the quality of 4-bit techniques measured on "
-    "them says little about other models.",
-)
-ROWS = (
-    TechniqueRow("library_default", "precision", "Library default", "What from_pretrained does by itself.", "", True),
-    TechniqueRow("fp32", "precision", "32-bit floats", "Every number in full precision.", "The reference.", True),
-    TechniqueRow(
-        "bf16",
-        "precision",
-        "bfloat16",
-        "Half the bits per number, the same range.",
-        "Half the memory; faster where the processor has it.",
-        True,
-        warning="This processor has no native bfloat16, so it will likely be slower here.",
-    ),
-    TechniqueRow("fp16", "precision", "float16", "Half the bits per number.", "Half the memory.", True),
-    TechniqueRow(
-        "eager", "attention", "Eager attention", "Attention step by step.", "Exact; the slow reference.", True
-    ),
-    TechniqueRow("sdpa", "attention", "SDPA attention", "Attention in one fused step.", "Faster, exact.", True),
-    TechniqueRow(
-        "torchao_int8_weight_only",
-        "weights",
-        "8-bit weights (torchao)",
-        "Weights kept in 8 bits, computed in the precision above.",
-        "About half the memory of bfloat16.",
-        True,
-    ),
-    TechniqueRow(
-        "bnb_nf4",
-        "weights",
-        "4-bit weights (bitsandbytes NF4)",
-        "Weights kept in 4 bits on a grid made for neural networks.",
-        "About a quarter of the memory.",
-        False,
-        reason="The package bitsandbytes is not installed.",
-        remedy="Install it: pip install bitsandbytes.",
-    ),
 )
 
 
@@ -216,8 +124,6 @@ class Script:
         )
 
     def start(self, plan: Plan) -> str:
-        if self.running():
-            raise LeversError("Another comparison is going on.", "Wait for it, or stop it first.")
         run_id = f"run-{len(self.started_at) + 1}"
         self.started_at[run_id] = time.monotonic()
         return run_id
@@ -332,11 +238,11 @@ class Script:
     def _variants(self) -> tuple[VariantResult, ...]:
         skipped, failed = self._lanes(1.0, "done")[3:]
         return (
-            _measured("fp32+sdpa", "Baseline", 30.7, None, 0.0, 1.0, 538e6, self.said(ANSWER)),
-            _measured(
+            measured("fp32+sdpa", "Baseline", 30.7, None, 0.0, 1.0, 538e6, self.said(ANSWER)),
+            measured(
                 "bf16+sdpa", self.said("bfloat16"), 28.4, (0.93, "slower"), 0.00105, 0.989, 269e6, self.said(ANSWER)
             ),
-            _measured(
+            measured(
                 "fp32+sdpa+torchao_int8_weight_only",
                 "8-bit weights (torchao)",
                 41.2,
@@ -349,55 +255,3 @@ class Script:
             VariantResult(skipped.key, skipped.title, ("bnb_nf4",), "skipped", skipped.reason, skipped.remedy),
             VariantResult(failed.key, failed.title, ("eager",), "failed", failed.reason, failed.remedy),
         )
-
-
-def _stat(value: float) -> Stat:
-    return Stat(value, value * 0.97, value * 1.03, 18)
-
-
-def _spread(mean: float) -> Spread:
-    return Spread(mean, mean / 10, mean * 9, mean * 6, mean * 3, mean * 2, mean / 2, 0.0)
-
-
-def _measured(
-    key: str, title: str, rate: float, ratio: tuple[float, str] | None, kl: float, top: float, weights: float, text: str
-) -> VariantResult:
-    latency = Latency(_stat(0.12), _stat(1 / rate), _stat(rate), _stat(700), _stat(1.7), None)
-    runtime = 380_000_000
-    memory = Memory(
-        int(weights),
-        269_060_552,
-        runtime,
-        int(runtime + weights * 1.2),
-        int(runtime + weights),
-        0,
-        int(runtime + weights * 1.1),
-        0,
-    )
-    value, verdict = ratio or (1.0, "baseline")
-    decode = Ratio(value, value * 0.98 if ratio else None, value * 1.02 if ratio else None, verdict)
-    human = TextQuality(
-        768,
-        True,
-        _spread(kl),
-        Rate(top, 0.004, 768),
-        13.2 * (1 + kl),
-        13.2,
-        Interval(1 + kl, 1.0, 1 + 2 * kl),
-        _spread(0),
-        0.1,
-    )
-    quality = Quality(
-        "text_generation", 144, _spread(kl), Interval(kl, kl / 2, kl * 2), Rate(top, 0.01, 144), human, (), top, 1.0
-    )
-    return VariantResult(
-        key,
-        title,
-        tuple(key.split("+")),
-        "measured",
-        latency=latency,
-        memory=memory,
-        quality=quality,
-        outputs=tuple(Output(i, text, (1, 2, 3), True, 48) for i in range(3)),
-        versus_baseline=VersusBaseline(decode, decode, decode, weights / 538e6, weights / 538e6),
-    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from scripted import HOSTILE
+from scripted_records import HOSTILE
 
 READY = "#lv-compare:not([disabled])"
 WHOLE_RUN_MS = 60_000
@@ -131,6 +133,25 @@ def test_losing_the_network_loses_nothing(page: Page, scripted_page: str) -> Non
     page.context.set_offline(False)
     page.wait_for_selector(".lv-state-done", timeout=WHOLE_RUN_MS)
     page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+
+
+def test_run_json_can_be_saved(page: Page, scripted_page: str) -> None:
+    compare(page, scripted_page)
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    with page.expect_download() as saved:
+        page.click("#lv-download")
+    kept = json.loads(saved.value.path().read_text(encoding="utf-8"))
+    assert kept["schema"] == "levers.run/1"
+    assert saved.value.suggested_filename == f"run-{kept['id']}.json"
+
+
+def test_the_other_prompts_have_their_answers(page: Page, scripted_page: str) -> None:
+    compare(page, scripted_page)
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    page.click("#lv-prompt input")
+    page.get_by_role("option").nth(2).click()
+    expect(page.locator("#lv-answers mark.lv-split")).to_have_count(1)
+    expect(page.locator("#lv-answers .lv-answer").nth(1)).to_contain_text("Same as the baseline, word for word.")
 
 
 def test_the_first_comparison_by_keyboard_alone(page: Page, scripted_page: str) -> None:

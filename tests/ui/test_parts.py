@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted import HOSTILE, Script
+from scripted import Script
+from scripted_records import HOSTILE
 
 from optimizers.errors import ChoiceError, RunNotFound
 from optimizers.ui import figures, form, results_view, texts, watching
