@@ -29,6 +29,7 @@ DEFAULT_STACKS = ("bf16", "torchao_int8_weight_only")
 DEFAULT_TOKENS = 48
 DEFAULT_ROUNDS = 6
 LOOK_EVERY_S = 1.0
+SETTLE_S = 30.0
 
 Progress = Callable[[str, float | None], None]
 Stamp = tuple[tuple[str, int, int], ...]
@@ -176,6 +177,7 @@ def follow(run_id: str, on_change: Callable[[LiveRun], None] | None = None) -> R
             live = manager.wait(run_id, LOOK_EVERY_S)
     except BaseException:
         manager.stop(run_id)
+        manager.wait(run_id, SETTLE_S)  # for what was measured to be on disk
         raise
     if on_change is not None:
         on_change(live)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -141,4 +140,4 @@ def _table(columns: Sequence[Column]) -> Table:
 
 def _paragraph(head: str, text: str) -> RenderableType:
     lead = f"{head}: " if head else ""
-    return Padding(Text(lead + figures.one_line(text, 2000)), (0, 0, 0, 2), expand=False)
+    return Text(f"  {lead}{figures.one_line(text, 2000)}")
