@@ -174,13 +174,14 @@ def test_the_second_run_waits_for_the_first_and_can_be_stopped_meanwhile(
     plan = help_.plan_for(tiny_llama, "bf16")
     first, second = manager.start(plan), manager.start(plan)
     assert manager.running() == first
-    help_.until(manager, first, lambda live: live.lanes[0].status == "loading")
+    help_.until(manager, first, lambda live: live.lanes[0].stage == "starting PyTorch")
     assert manager.snapshot(second).stage == "waiting for another comparison"
     manager.stop(second)
     assert manager.snapshot(second).status == "cancelled"
     assert help_.workers(manager, second) == {}
     assert manager.snapshot(first).status == "running"
     pids = help_.workers(manager, first)
+    assert set(pids) == {BASE}
     manager.stop(first)
     assert manager.snapshot(first).status == "cancelled"
     assert all(help_.gone(pid) for pid in pids.values())
