@@ -40,9 +40,11 @@ _facts: dict[tuple[str, bool], tuple[Checkpoint, Stamp | None]] = {}
 
 
 def techniques(model: str | None = None) -> TechniqueList:
-    """Every technique as it stands on this machine and, when a model is named, for that model, in slot order."""
+    """Every technique as it stands on this machine and, when a model is named, for that model, in slot order.
+
+    A local folder is only looked at where the settings allow it. Raises CheckpointError."""
     here = machine.describe()
-    checkpoint = prepare(model) if model else None
+    checkpoint = prepare(model, folders=settings().allow_folders) if model else None
     rows = tuple(_row(technique, here, checkpoint) for technique in all_techniques().values())
     return TechniqueList(here, rows)
 
