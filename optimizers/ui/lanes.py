@@ -8,13 +8,13 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from optimizers.results import Lane, LiveRun
-from optimizers.schema import RunStatus
+from optimizers.schema import FINAL_STATUSES, RunStatus
 from optimizers.ui import figures, words
 
 EMPTY = Markup("")
 
 _HEAD = Markup(
-    '<section class="lv-head" aria-label="{label}">'
+    '<section class="lv-head lv-head-{status}" aria-label="{label}">'
     '<div class="lv-head-line"><p class="lv-state lv-state-{status}"><span aria-hidden="true">{mark}</span> {word}</p>'
     '<p class="lv-stage" role="status">{stage}</p><p class="lv-left">{left}</p></div>'
     '<div class="lv-bar" role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax="100" '
@@ -96,7 +96,7 @@ def _body(lane: Lane) -> Markup:
         remedy = _REMEDY.format(lane.remedy) if lane.remedy else EMPTY
         return _REASON.format(title=lane.title, reason=lane.reason, remedy=remedy)
     if not lane.text:
-        return _EMPTY_TEXT.format(text=words.NO_TEXT)
+        return _EMPTY_TEXT.format(text=words.NO_TEXT_CAME if lane.status in FINAL_STATUSES else words.NO_TEXT)
     number = words.PROMPT_NUMBER.format(number=lane.prompt + 1)
     return _TEXT.format(label=f"{lane.title}, {number}", text=lane.text)
 

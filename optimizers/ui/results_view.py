@@ -92,7 +92,12 @@ def _recommendation(run: Run) -> Markup:
 
 def _noise(run: Run) -> str:
     floor = run.noise_floor.decode
-    return "" if floor is None else words.NOISE.format(low=f"{1 / (1 + floor):.2f}", high=f"{1 + floor:.2f}")
+    compared = any(variant.versus_baseline and variant.versus_baseline.decode for variant in run.variants)
+    return (
+        ""
+        if floor is None or not compared
+        else words.NOISE.format(low=f"{1 / (1 + floor):.2f}", high=f"{1 + floor:.2f}")
+    )
 
 
 def _row(variant: VariantResult) -> Markup:
