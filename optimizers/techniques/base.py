@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Promise, Slot
 
@@ -21,6 +21,27 @@ class LoadOptions:
     dtype: str | None = None
     attention: str | None = None
     quantization: Any | None = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Drawing the next token by chance; `seed` makes it repeatable."""
+
+    seed: int
+    temperature: float
+    top_p: float
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """What generate() is told; a field left None is not said. `cache` "none" computes every key and value anew each
+    step; `compile_mode` is torch.compile's mode for the decoding step; `prompt_lookup_tokens` is how many tokens are
+    guessed from the prompt at a time."""
+
+    cache: Literal["static", "none"] | None = None
+    compile_mode: str | None = None
+    sampling: Sampling | None = None
+    prompt_lookup_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +67,10 @@ def _no_options(context: LoadContext) -> LoadOptions:
     return LoadOptions()
 
 
+def _no_generation_options(context: LoadContext) -> GenerationOptions:
+    return GenerationOptions()
+
+
 def _unexplained(message: str) -> Obstacle | None:
     return None
 
@@ -63,7 +88,11 @@ class Technique:
     promises: what its documentation claims.
     why_not: the obstacle on this machine (and, when given, for this checkpoint), None when available. Pure.
     warn: a sentence to show before the run when it is known to disappoint here, else None. Pure.
+    brings: ids that come with it wherever the stack leaves their slots open (compile brings a static cache).
     options: what to tell from_pretrained. Runs in the worker.
+    generation: what to tell generate(). Runs in the worker.
+    load: a loader of its own in place of from_pretrained (another runtime): gives a PreTrainedModel that generate() can
+        drive. Runs in the worker; the second argument tells what it is doing, in a few words.
     transform: changes the loaded model in place or returns another (None: nothing to do). Runs in the worker.
     verify: from the census, why the technique was not applied; None when it was. Pure.
     explain: what an error message of its library means, None when it is not one that it knows. Pure.
@@ -83,6 +112,9 @@ class Technique:
     warn: Callable[[Machine, Checkpoint | None], str | None] = _no_warning
     options: Callable[[LoadContext], LoadOptions] = _no_options
     transform: Callable[[Any, LoadContext], Any | None] | None = None
+    brings: tuple[str, ...] = ()
+    generation: Callable[[LoadContext], GenerationOptions] = _no_generation_options
+    load: Callable[[LoadContext, Callable[[str], None]], Any] | None = None
     verify: Callable[[Census, Checkpoint], Obstacle | None] = _applied
     linear_bytes: float | None = None
     element_bytes: float | None = None

@@ -58,7 +58,7 @@ def main() -> None:
                 return_tensors="pt",
             )
             tokenize_s = time.perf_counter() - start
-            whole, first = seconds(model, inputs, options.tokens), seconds(model, inputs, 1)
+            first, whole = seconds(model, inputs, 1), seconds(model, inputs, options.tokens)
             figures = {"ttft_s": tokenize_s + first, "decode_tokens_per_s": (options.tokens - 1) / (whole - first)}
             sys.stdout.write(json.dumps(figures) + "\n")
             sys.stdout.flush()
