@@ -77,15 +77,15 @@ def techniques_for(model: str, rows: tuple[TechniqueRow, ...], *ticked: bool) ->
 
 
 def estimate(ids: tuple[str, ...], *raw: Any) -> Updates:
-    """What Compare would do, or what keeps it from doing so, in words; and whether it can be pressed."""
+    """What Compare would do, or what keeps it from doing so; what must be known first; whether it can be pressed."""
     try:
         plan = _plan(ids, raw)
     except LeversError as error:
-        return notes.message(error, "quiet"), gr.Button(interactive=False)
+        return notes.message(error, "refusal"), "", gr.Button(interactive=False)
     except _Waiting:
-        return notes.say(words.ESTIMATE_WAITS), gr.Button(interactive=False)
+        return notes.say(words.ESTIMATE_WAITS), "", gr.Button(interactive=False)
     limit = min(settings().memory_bytes or plan.machine.memory_available_bytes, plan.machine.memory_available_bytes)
-    return notes.estimate(plan, limit), gr.Button(interactive=True)
+    return notes.estimate(plan, limit), notes.before(plan), gr.Button(interactive=True)
 
 
 def start(ids: tuple[str, ...], *raw: Any) -> tuple[str, str]:
@@ -110,7 +110,20 @@ def _plan(ids: tuple[str, ...], raw: tuple[Any, ...]) -> Plan:
         raise _Waiting
     if state.error:
         raise state.error
-    return api.plan(_choice(entered), folders=settings().allow_folders)
+    plan = api.plan(_choice(entered), folders=settings().allow_folders)
+    if len(plan.variants) < 2:
+        raise _alone(plan)
+    return plan
+
+
+def _alone(plan: Plan) -> ChoiceError:
+    """Why nothing but the baseline is left."""
+    if not plan.skipped:
+        return ChoiceError(words.ONLY_BASELINE, words.ONLY_BASELINE_REMEDY.format(baseline=plan.baseline))
+    first = plan.skipped[0]
+    return ChoiceError(
+        f"{words.SKIPPED_BEFORE.format(title=first.title)} {first.obstacle.reason}", first.obstacle.remedy
+    )
 
 
 def _choice(entered: form.Form) -> Choice:

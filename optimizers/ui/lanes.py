@@ -22,11 +22,12 @@ _HEAD = Markup(
 )
 _LANE = Markup(
     '<article class="lv-lane lv-{status}{active}" aria-label="{title}"><header><h3 title="{title}">{title}</h3>'
-    '<p class="lv-mark"><span aria-hidden="true">{mark}</span> {word}</p></header><code title="{key}">{key}</code>'
+    '<p class="lv-mark"><span aria-hidden="true">{mark}</span> {word}</p></header><code title="{key}">{tag}{key}</code>'
     '<div class="lv-rate{unrated}"><strong>{rate}</strong> {unit}</div>{body}'
     '<footer><span class="lv-turns" aria-hidden="true">{pips}</span><span>{turns}</span><span>{stage}</span></footer>'
     "</article>"
 )
+_TAG = Markup('<b class="lv-is-baseline">{}</b> ').format(words.BASELINE_TAG)
 _TEXT = Markup('<div class="lv-text" tabindex="0" role="group" aria-label="{label}"><p>{text}</p></div>')
 _EMPTY_TEXT = Markup('<div class="lv-text lv-quiet"><p>{text}</p></div>')
 _REASON = Markup(
@@ -36,7 +37,7 @@ _REMEDY = Markup('<p class="lv-remedy">{}</p>')
 
 
 def head(status: RunStatus, stage: str, progress: float, time_left_s: float | None, note: str | None = None) -> str:
-    """The headline of a run. `progress` is a share; `note` is a sentence under the bar (why it ended, what to use)."""
+    """The headline of a run. `progress` is a share; `note` is a sentence under the bar (why it ended)."""
     mark, word = words.RUN_STATUS[status]
     running = status == "running"
     if running:
@@ -58,20 +59,18 @@ def head(status: RunStatus, stage: str, progress: float, time_left_s: float | No
 
 def live_head(live: LiveRun) -> str:
     """The headline of a run as the manager tells it."""
-    note = live.reason
-    if live.status != "running" and not note and live.run and live.run.recommendation:
-        note = live.run.recommendation.text
-    return head(live.status, live.stage, live.progress, live.time_left_s, note)
+    stage = live.stage[:1].upper() + live.stage[1:]
+    return head(live.status, stage, live.progress, live.time_left_s, live.reason)
 
 
 def lanes(live: LiveRun) -> str:
-    """All lanes, in plan order."""
+    """All lanes, in plan order: the baseline first."""
     return Markup('<section class="lv-lanes" aria-label="{}">{}</section>').format(
-        words.LANES_HEADING, EMPTY.join(_lane(lane) for lane in live.lanes)
+        words.LANES_HEADING, EMPTY.join(_lane(lane, first=place == 0) for place, lane in enumerate(live.lanes))
     )
 
 
-def _lane(lane: Lane) -> Markup:
+def _lane(lane: Lane, *, first: bool) -> Markup:
     mark, word = words.ACTIVE if lane.active and lane.status in ("ready", "loading") else words.STATUS[lane.status]
     planned = max(lane.turns_planned, lane.turns_done)
     return _LANE.format(
@@ -79,6 +78,7 @@ def _lane(lane: Lane) -> Markup:
         active=" lv-active" if lane.active else "",
         title=lane.title,
         key=lane.key,
+        tag=_TAG if first else EMPTY,
         mark=mark,
         word=word,
         rate=figures.number(lane.tokens_per_s),

@@ -77,6 +77,7 @@ class ResultsView:
     caveats: gr.HTML
     prompt: gr.Dropdown
     answers: gr.HTML
+    details: gr.HTML
     download: gr.Button
     payload: gr.Textbox
     dark: gr.Checkbox
@@ -90,6 +91,7 @@ class Page:
     techniques: TechniqueStep
     prompts: PromptStep
     estimate: gr.HTML
+    notes: gr.HTML
     compare: gr.Button
     run: RunView
     results: ResultsView
@@ -114,16 +116,18 @@ class Page:
 def page(rows: tuple[TechniqueRow, ...]) -> Page:
     """All components, inside the Blocks that is open. `rows` are the techniques to offer."""
     _html(Markup('<div class="lv-top"><h1>{}</h1><p>{}</p></div>').format(words.NAME, words.LEAD), "lv-title")
+    _html(Markup('<p class="lv-message" role="status">{}</p>').format(words.CONNECTION_LOST), "lv-connection")
     notice = _html("", "lv-notice")
     with gr.Column(elem_id="lv-setup") as setup:
         model, techniques, prompts = _model_step(), _technique_step(rows), _prompt_step(rows)
+        before = _html("", "lv-before-notes")
         with gr.Row(elem_id="lv-go"):
             estimate = _html(notes.say(words.ESTIMATE_WAITS), "lv-estimate")
             compare = gr.Button(words.COMPARE, variant="primary", size="lg", elem_id="lv-compare", interactive=False)
         with gr.Accordion(words.HISTORY, open=False, elem_id="lv-earlier"):
             history = _html(notes.history(()), "lv-history")
     run = _run_view()
-    return Page(setup, notice, model, techniques, prompts, estimate, compare, run, _results_view(run), history)
+    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, _results_view(run), history)
 
 
 def _html(value: str, name: str, **more: Any) -> gr.HTML:
@@ -150,8 +154,8 @@ def _model_step() -> ModelStep:
             allow_custom_value=True,
             elem_id="lv-model",
         )
+        facts = _html(notes.no_facts(), "lv-model-facts")
         note = _html("", "lv-model-note")
-        facts = _html("", "lv-model-facts")
         ready = gr.Textbox(visible="hidden", label="model that is ready", elem_id="lv-ready")
         fetch = gr.Button(words.FETCH, visible=False, size="md", elem_id="lv-fetch")
     return ModelStep(name, facts, note, fetch, gr.Timer(0.5, active=False), ready)
@@ -264,10 +268,11 @@ def _results_view(run: RunView) -> ResultsView:
             _html(Markup("<h2>{}</h2><p>{}</p>").format(words.ANSWERS, words.ANSWERS_HINT), "lv-answers-title")
             prompt = gr.Dropdown([], label=words.PROMPT_PICK, elem_id="lv-prompt")
             answers = _html("", "lv-answers")
+            details = _html("", "lv-details")
             download = gr.Button(words.DOWNLOAD, size="md", elem_id="lv-download")
             payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")
     dark = gr.Checkbox(visible="hidden", label="dark", elem_id="lv-dark")
-    return ResultsView(section, charts, caveats, prompt, answers, download, payload, dark)
+    return ResultsView(section, charts, caveats, prompt, answers, details, download, payload, dark)
 
 
 def _chart(name: str, title: str) -> Chart:

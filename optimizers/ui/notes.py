@@ -61,7 +61,7 @@ def technique(row: TechniqueRow) -> str:
 
 
 def estimate(plan: Plan, memory_bytes: int) -> str:
-    """What Compare will do: how many variants, how long, how much memory, and what the reader must know first."""
+    """What Compare will do: how many variants, how long, how much memory."""
     headline = words.ESTIMATE.format(
         variants=figures.plural(len(plan.variants), "variant", "variants"),
         time=figures.seconds(plan.estimate_s),
@@ -73,6 +73,13 @@ def estimate(plan: Plan, memory_bytes: int) -> str:
         prompts=figures.plural(len(plan.choice.workload.prompts), "prompt", "prompts"),
         residents=words.RESIDENT if plan.resident else words.IN_TURN,
     )
+    return Markup('<div class="lv-estimate" role="status"><p class="lv-say">{}</p><p>{}</p></div>').format(
+        headline, details
+    )
+
+
+def before(plan: Plan) -> str:
+    """What a reader must know before Compare: how the baseline came about, what is left out and why."""
     lines = [Markup("<li>{}</li>").format(note) for note in plan.notes]
     lines += [
         Markup("<li><strong>{}</strong> {} {}</li>").format(
@@ -80,9 +87,7 @@ def estimate(plan: Plan, memory_bytes: int) -> str:
         )
         for skipped in plan.skipped
     ]
-    return Markup('<div class="lv-estimate" role="status"><p class="lv-say">{}</p><p>{}</p>{}</div>').format(
-        headline, details, Markup("<ul>{}</ul>").format(EMPTY.join(lines)) if lines else EMPTY
-    )
+    return Markup('<ul class="lv-before">{}</ul>').format(EMPTY.join(lines)) if lines else ""
 
 
 def running_elsewhere(run_id: str) -> str:
@@ -112,15 +117,25 @@ def history(runs: tuple[RunSummary, ...]) -> str:
     return Markup('<ul class="lv-history">{}</ul>').format(EMPTY.join(items))
 
 
+def no_facts() -> str:
+    """The facts of a model before they are known: their names, so that nothing moves when they come."""
+    return _listed([figures.NOTHING] * len(words.FACTS))
+
+
+def _listed(values: list[str]) -> str:
+    return _FACTS.format(EMPTY.join(_FACT.format(*fact) for fact in zip(words.FACTS, values, strict=True)))
+
+
 def _checkpoint(checkpoint: Checkpoint) -> str:
-    facts = [
-        ("Parameters", figures.count(checkpoint.parameters)),
-        ("On disk", figures.size(checkpoint.disk_bytes)),
-        ("Stored as", checkpoint.quantization or checkpoint.stored_dtype),
-        ("Architecture", checkpoint.architecture),
-        ("Context", f"{checkpoint.context_length:,} tokens"),
-        ("Chat template", "yes" if checkpoint.has_chat_template else "no: prompts go in as they are"),
-    ]
-    listed = _FACTS.format(EMPTY.join(_FACT.format(*fact) for fact in facts))
+    listed = _listed(
+        [
+            figures.count(checkpoint.parameters),
+            figures.size(checkpoint.disk_bytes),
+            checkpoint.quantization or checkpoint.stored_dtype,
+            f"{checkpoint.context_length:,} tokens",
+            words.CHAT_TEMPLATE[checkpoint.has_chat_template],
+            checkpoint.architecture,
+        ]
+    )
     note = Markup('<p class="lv-tag lv-tag-warning">{}</p>').format(checkpoint.low_bit_grid)
     return listed + note if checkpoint.low_bit_grid else listed

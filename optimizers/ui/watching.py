@@ -14,7 +14,7 @@ from optimizers import api, charts
 from optimizers.errors import LeversError
 from optimizers.results import LiveRun, Run
 from optimizers.schema import to_json
-from optimizers.ui import form, lanes, notes, results_view, texts, words
+from optimizers.ui import details_view, form, lanes, notes, results_view, texts, words
 
 # A poll costs the machine that is being measured some milliseconds: twice a second reads well and stays small.
 STREAMING_S = 0.5
@@ -98,11 +98,11 @@ def stop(raw: Any) -> Any:
 
 
 def results(raw: Any, dark: Any) -> Updates:
-    """What came out: (section, caveats, prompt, answers, then a figure and its rows for each of words.CHARTS)."""
+    """What came out: (section, caveats, prompt, answers, details, then a figure and its rows for each chart)."""
     run = _finished(raw)
     if run is None or not any(variant.latency for variant in run.variants):
         caveats = results_view.caveats(run) if run else ""
-        return gr.Column(visible=False), caveats, gr.skip(), "", *[None, ""] * len(words.CHARTS)
+        return gr.Column(visible=False), caveats, gr.skip(), "", "", *[None, ""] * len(words.CHARTS)
     drawn: list[Any] = []
     for name in words.CHARTS:
         figure, rows = getattr(charts, name), getattr(charts, f"{name}_rows")
@@ -112,6 +112,7 @@ def results(raw: Any, dark: Any) -> Updates:
         results_view.caveats(run),
         gr.Dropdown(choices=texts.prompt_choices(run), value=0),
         texts.side_by_side(run, 0),
+        details_view.details(run),
         *drawn,
     )
 
@@ -147,7 +148,9 @@ def _table(live: LiveRun) -> str:
 
 
 def _interval_s(live: LiveRun) -> float:
-    return STREAMING_S if any(lane.active for lane in live.lanes) else QUIET_S
+    # Before the first turn nothing is timed, and a person waits for the first word.
+    eager = any(lane.active for lane in live.lanes) or not any(lane.turns_done for lane in live.lanes)
+    return STREAMING_S if eager else QUIET_S
 
 
 def _stop_button(over: bool) -> Any:

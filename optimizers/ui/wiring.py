@@ -23,10 +23,16 @@ _SAVE = """(text, id) => { if (!text) return; const link = document.createElemen
   link.href = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
   link.download = 'run-' + id + '.json'; link.click(); setTimeout(() => URL.revokeObjectURL(link.href), 1000); }"""
 _DARK = "(id) => [id, document.body.classList.contains('dark')]"
+# The stylesheet keeps the page unseen until its parts are in place, so that nothing jumps while Gradio puts them there.
+_DRAWN = """() => { const root = document.documentElement.classList;
+  if (new URLSearchParams(location.search).has('run')) { root.add('lv-attaching'); }
+  requestAnimationFrame(() => requestAnimationFrame(() => root.add('lv-drawn'))); }"""
 _SHOWN = "() => { document.documentElement.classList.remove('lv-attaching'); }"
-# Before the first paint: a page that opens on a run does not flash the form.
-_HEAD = """<script>if (new URLSearchParams(location.search).has('run'))
-  document.documentElement.classList.add('lv-attaching');</script>"""
+# A request that gets no answer puts up the banner, the next that gets one takes it down.
+_HEAD = """<script>(() => { const root = document.documentElement.classList, send = window.fetch;
+  window.fetch = (...asked) => send(...asked).then(
+    (answer) => { root.remove('lv-offline'); return answer; },
+    (error) => { if (error.name !== 'AbortError') { root.add('lv-offline'); } throw error; }); })();</script>"""
 
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 _POLL: dict[str, Any] = {**_QUIET, "queue": False, "trigger_mode": "once"}
@@ -90,7 +96,7 @@ def _connect_form(page: layout.Page) -> None:
         changed,
         partial(handlers.estimate, ids),
         page.form,
-        [page.estimate, page.compare],
+        [page.estimate, page.notes, page.compare],
         trigger_mode="always_last",
         **_QUIET,
     )
@@ -101,6 +107,7 @@ def _connect_form(page: layout.Page) -> None:
 
 def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
     run = page.run
+    demo.load(None, js=_DRAWN)
     demo.load(watching.attach, None, _view_outputs(page), **_QUIET).then(None, js=_SHOWN)
     demo.load(lambda: notes.history(tuple(api.runs())), None, page.history, **_QUIET)
     run.id.change(None, run.id, None, js=_PUT_RUN)
@@ -113,7 +120,7 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
 def _connect_results(page: layout.Page) -> None:
     run, results = page.run, page.results
     drawn = [part for chart in results.charts for part in (chart.plot, chart.rows)]
-    shown = [results.section, results.caveats, results.prompt, results.answers, *drawn]
+    shown = [results.section, results.caveats, results.prompt, results.answers, results.details, *drawn]
     run.finished.change(watching.results, [run.finished, results.dark], shown, js=_DARK, **_QUIET)
     results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)
     saved = results.download.click(watching.run_json, run.id, results.payload, **_QUIET)

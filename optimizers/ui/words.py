@@ -28,6 +28,8 @@ FETCH_REMEDY = "Fetching it may take a while and some gigabytes; nothing is fetc
 READING = "Reading the model's facts"
 NO_MODEL = "No model is picked."
 NO_MODEL_REMEDY = "Pick one from the list or type its name."
+FACTS = ("Parameters", "On disk", "Stored as", "Context", "Chat template", "Architecture")
+CHAT_TEMPLATE = {True: "yes", False: "no, prompts go in as they are"}
 IN_CACHE = "on this machine"
 TO_FETCH = "fetched on first use"
 
@@ -70,8 +72,8 @@ ESTIMATE_BASELINE = "Baseline: {baseline}. {prompts}, {residents}."
 RESIDENT = "all variants stay loaded and take turns"
 IN_TURN = "one variant is loaded at a time"
 SKIPPED_BEFORE = "{title} will be left out."
-NOTHING_TICKED = "Nothing is ticked yet."
-NOTHING_TICKED_REMEDY = "Tick a technique to compare it with the baseline."
+NOTHING_TICKED = "Tick at least one technique."
+NOTHING_TICKED_REMEDY = "Each one ticked is compared with the baseline."
 RUNNING_ELSEWHERE = "A comparison is going on."
 WATCH_IT = "Watch it"
 
@@ -155,6 +157,26 @@ LEAVES = "Leaves the baseline after {characters}."
 NO_ANSWER = "No answer to this prompt."
 EMPTY_ANSWER = "The answer is empty."
 DIVERGES = "first difference"
+PROMISES = "Promise against measurement"
+PROMISES_HINT = "{kept} kept, {broken} not kept, {open} not judged"
+PROMISE_COLUMNS = ("Variant", "Its documentation claims", "Promised", "Measured here", "Kept")
+KEPT: dict[bool | None, tuple[str, str]] = {True: ("✓", "kept"), False: ("✕", "not kept"), None: ("–", "not judged")}
+CENSUS = "What really happened"
+CENSUS_HINT = "read from the loaded models"
+CENSUS_COLUMNS = ("Variant", "Weights in memory", "Converted", "Attention that ran", "Spent once")
+NONE_CONVERTED = "no layer"
+LEFT_AS_IT_WAS = "{amount} left out ({name}): {why}"
+STORED_QUANTIZED = "The checkpoint itself is quantized: {method}"
+KINDS = "In the model: {kinds}"
+COST_LOAD = "loading"
+COST_PREPARE = "preparing"
+COST_WARM_UP = "first answer"
 DOWNLOAD = "Download run.json"
+ONLY_BASELINE = "Nothing would be compared with the baseline."
+ONLY_BASELINE_REMEDY = "Tick a technique that the baseline, {baseline}, does not hold already."
+CONNECTION_LOST = (
+    "The connection to Levers is lost. What runs goes on; this page follows it again as soon as Levers answers."
+)
+BASELINE_TAG = "baseline"
 HISTORY = "Earlier comparisons"
 NO_HISTORY = "None yet. Each comparison is kept and can be reopened here."

@@ -28,16 +28,29 @@ from optimizers.schema import (
     Choice,
     Obstacle,
     Plan,
+    RunStatus,
     Skipped,
     Variant,
     Workload,
 )
 
+# Runs that stand still, for pictures: (share done, status).
+STILLS: dict[str, tuple[float, RunStatus]] = {
+    "loading": (0.05, "running"),
+    "streaming": (0.58, "running"),
+    "between": (0.5, "running"),
+    "done": (1.0, "done"),
+    "stopped": (0.7, "cancelled"),
+    "failed": (0.3, "failed"),
+}
+
 
 class Script:
-    """The stand-in's state. `hostile` puts HOSTILE wherever outside text is shown; `length_s` is a run's length."""
+    """The stand-in's state. `hostile` puts HOSTILE wherever outside text is shown; `length_s` is a run's length;
+    `stills` offers the runs of STILLS."""
 
-    def __init__(self, hostile: bool = False, length_s: float = 4.0) -> None:
+    def __init__(self, hostile: bool = False, length_s: float = 4.0, stills: bool = False) -> None:
+        self.stills = STILLS if stills else {}
         self.hostile = hostile
         self.length_s = length_s
         self.started_at: dict[str, float] = {}
@@ -139,25 +152,35 @@ class Script:
             RunSummary(run_id, "2026-11-30T10:00:00Z", "done", self.said("smollm2-135m"), ("fp32+sdpa", "bf16+sdpa"))
             for run_id in self.started_at
         ]
-        return tuple(made)
+        still = [
+            RunSummary(name, "2026-11-29T16:40:00Z", status, "smollm2-135m", ("fp32+sdpa", "bf16+sdpa", "fp32+eager"))
+            for name, (_, status) in self.stills.items()
+        ]
+        return (*made, *still)
 
     def watch(self, run_id: str) -> LiveRun:
+        if run_id in self.stills:
+            return self._live(run_id, *self.stills[run_id], 1)
         if run_id not in self.started_at:
             raise RunNotFound(f"There is no run {run_id}.", "It may have been deleted.")
         passed = self.stopped_at.get(run_id, time.monotonic()) - self.started_at[run_id]
         share = min(1.0, passed / self.length_s)
-        status = "done" if share == 1 else "cancelled" if run_id in self.stopped_at else "running"
-        left = None if share < 0.15 else self.length_s * (1 - share)
+        status: RunStatus = "done" if share == 1 else "cancelled" if run_id in self.stopped_at else "running"
+        return self._live(run_id, share, status, round(passed * 10))
+
+    def _live(self, run_id: str, share: float, status: RunStatus, version: int) -> LiveRun:
+        left = None if share < 0.15 else 90 * (1 - share)
         shown = self.run(run_id, status) if share > 0.4 or status != "running" else None
         stage = "Round 3 of 6" if share > 0.15 else "Reading weights"
-        return LiveRun(run_id, round(passed * 10), status, stage, share, left, self._lanes(share, status), shown)
+        reason = "The folder for runs is full." if status == "failed" else None
+        return LiveRun(run_id, version, status, stage, share, left, self._lanes(share, status), shown, reason)
 
     def load(self, run_id: str) -> Run:
         return self.run(run_id, self.watch(run_id).status)
 
-    def _lanes(self, share: float, status: str) -> tuple[Lane, ...]:
+    def _lanes(self, share: float, status: RunStatus) -> tuple[Lane, ...]:
         def lane(key: str, title: str, rate: float, text: str, turn: int) -> Lane:
-            active = status == "running" and int(share * 40) % 3 == turn
+            active = status == "running" and int(share * 40) % 4 == turn
             shown = text[: int(len(text) * ((share * 6) % 1.0 if active else 1))] if share > 0.1 else ""
             state = "measured" if status == "done" else "loading" if share < 0.1 else "ready"
             done = int(share * 6)
@@ -196,9 +219,23 @@ class Script:
                 self.said("The worker was killed, most likely for want of memory."),
                 "Free some memory or leave this variant out.",
             ),
+            Lane(
+                "fp32+sdpa+int8_dynamic",
+                "8-bit dynamic (torch)",
+                "not_applied",
+                "",
+                "",
+                0,
+                None,
+                0,
+                0,
+                False,
+                self.said("Nothing was converted: this model keeps its weights in Conv1D layers, not in nn.Linear."),
+                "Use bitsandbytes, which converts Conv1D, or a model built with nn.Linear.",
+            ),
         )
 
-    def run(self, run_id: str, status: str) -> Run:
+    def run(self, run_id: str, status: RunStatus) -> Run:
         return Run(
             id=run_id,
             created_at="2026-11-30T10:00:00Z",
@@ -236,7 +273,7 @@ class Script:
         )
 
     def _variants(self) -> tuple[VariantResult, ...]:
-        skipped, failed = self._lanes(1.0, "done")[3:]
+        skipped, failed, idle = self._lanes(1.0, "done")[3:]
         return (
             measured("fp32+sdpa", "Baseline", 30.7, None, 0.0, 1.0, 538e6, self.said(ANSWER)),
             measured(
@@ -254,4 +291,5 @@ class Script:
             ),
             VariantResult(skipped.key, skipped.title, ("bnb_nf4",), "skipped", skipped.reason, skipped.remedy),
             VariantResult(failed.key, failed.title, ("eager",), "failed", failed.reason, failed.remedy),
+            VariantResult(idle.key, idle.title, ("int8_dynamic",), "not_applied", idle.reason, idle.remedy),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from optimizers.results import (
     Interval,
     Latency,
+    PromiseResult,
     Quality,
     Rate,
     Ratio,
@@ -16,10 +17,13 @@ from optimizers.results import (
     VersusBaseline,
 )
 from optimizers.schema import (
+    Census,
     Checkpoint,
+    Cost,
     Machine,
     Memory,
     Output,
+    SkippedModule,
 )
 
 HOSTILE = (
@@ -36,6 +40,25 @@ OTHER = (
     "the whole sky seems to glow in blue, while red passes almost straight through."
 )
 GB = 10**9
+PROMISES = (
+    PromiseResult(
+        "About half the memory", "0.5x the bytes", "0.50x the baseline's bytes of weights", True, None, "a guide"
+    ),
+    PromiseResult(
+        "Faster", "1.5x to 3x", "0.93x the baseline's decode speed", False, "No native bfloat16 here.", "a guide"
+    ),
+    PromiseResult("A minor drop in accuracy", "minor", None, None, "This program does not measure it.", "a guide"),
+)
+CENSUS = Census(
+    {"float32": 114_009_088, "int8": 106_323_840},
+    210,
+    (SkippedModule("lm_head", "output head, tied to the input embedding", 1),),
+    "sdpa",
+    "flash_attention_for_cpu",
+    True,
+    {"Embedding": 1, "Linear": 211, "LlamaRMSNorm": 61},
+    2,
+)
 MACHINE = Machine(
     system="Linux",
     cpu="Example CPU with 2 cores",
@@ -148,9 +171,12 @@ def measured(
         title,
         tuple(key.split("+")),
         "measured",
+        census=CENSUS,
+        cost=Cost(0.78, 1.5, 0.2),
         latency=latency,
         memory=memory,
         quality=quality,
         outputs=tuple(Output(i, text, (1, 2, 3), True, 48) for i in range(3)),
         versus_baseline=VersusBaseline(decode, decode, decode, weights / 538e6, weights / 538e6),
+        promises=PROMISES if ratio else (),
     )

@@ -1,4 +1,4 @@
-"""Serves the real page over the scripted api: `python serve_scripted.py PORT [--hostile] [--seconds S]`,
+"""Serves the real page over the scripted api: `python serve_scripted.py PORT [--hostile] [--seconds S] [--stills]`,
 with the repository and this folder on PYTHONPATH."""
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ def main() -> None:
     parser.add_argument("port")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--stills", action="store_true")
     asked = parser.parse_args()
-    script = Script(asked.hostile, asked.seconds)
+    script = Script(asked.hostile, asked.seconds, asked.stills)
     for name in FUNCTIONS.split():
         setattr(api, name, getattr(script, name))
     launch(build(), settings({"LEVERS_PORT": asked.port}))

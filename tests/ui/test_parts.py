@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from scripted import Script
-from scripted_records import HOSTILE
+from scripted_records import CENSUS, HOSTILE
 
 from optimizers.errors import ChoiceError, RunNotFound
-from optimizers.ui import figures, form, results_view, texts, watching
+from optimizers.results import PromiseResult
+from optimizers.schema import SkippedModule
+from optimizers.ui import details_view, figures, form, results_view, texts, watching
 
 GOOD: list[Any] = ["model", ["bf16"], "fp16\n\nbf16+eager\n", "One\n\nTwo", 48, 6, "", ""]
 
@@ -52,7 +55,7 @@ def test_what_a_direct_call_may_send_is_refused_in_words(place: int, value: obje
 
 
 def test_nothing_ticked_is_a_sentence() -> None:
-    with pytest.raises(ChoiceError, match="Nothing is ticked"):
+    with pytest.raises(ChoiceError, match="Tick at least one technique"):
         form.read("model", [], "", "One", 48, 6, "", "")
 
 
@@ -104,6 +107,35 @@ def test_rows_that_were_not_measured_have_a_reason_and_no_figures() -> None:
     assert "The package bitsandbytes is not installed." in skipped
     assert "pip install bitsandbytes" in skipped
     assert "data-label" not in skipped
+
+
+def test_promises_and_census_are_told_of_measured_variants_only() -> None:
+    html = details_view.details(Script().run("run-1", "done"))
+    promises, census = html.split("What really happened", 1)
+    assert "2 kept, 2 not kept, 2 not judged" in promises
+    assert promises.count("No native bfloat16 here.") == 2
+    assert census.count("<tr") == 1 + 3
+    assert "float32 114 MB" in census
+    assert census.index("float32 114 MB") < census.index("int8 106 MB")
+    assert "1 left out (lm_head): output head, tied to the input embedding" in census
+    assert "bnb_nf4" not in html
+
+
+def test_what_a_census_names_is_shown_as_text() -> None:
+    run = Script().run("run-1", "done")
+    census = replace(
+        CENSUS, attention=HOSTILE, modules_skipped=(SkippedModule(HOSTILE, HOSTILE),), quantization=HOSTILE
+    )
+    promise = PromiseResult(HOSTILE, HOSTILE, HOSTILE, False, HOSTILE, HOSTILE)
+    first = replace(run.variants[0], census=census, promises=(promise,))
+    html = details_view.details(replace(run, variants=(first,)))
+    assert html.count("&lt;img src=x") == 9
+    assert "<img" not in html
+
+
+def test_a_run_without_a_census_has_no_details() -> None:
+    run = Script().run("run-1", "done")
+    assert details_view.details(replace(run, variants=run.variants[3:])) == ""
 
 
 def test_nothing_from_outside_reaches_the_markup_unescaped() -> None:

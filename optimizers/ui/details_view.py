@@ -1,0 +1,113 @@
+"""The quiet parts of a finished run as HTML: promise against measurement, and what really happened in each variant.
+
+Covers drawing only: the judgements are in `results.PromiseResult`, the census is as the worker read it. Both are closed
+until a reader opens them; what is absent is left out, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from markupsafe import Markup
+
+from optimizers.results import PromiseResult, Run, VariantResult
+from optimizers.schema import Census
+from optimizers.ui import figures, words
+from optimizers.ui.results_view import breakable
+
+EMPTY = Markup("")
+
+_SECTION = Markup(
+    '<details class="lv-deep lv-results"><summary><h2>{title}</h2><span>{hint}</span></summary>'
+    '<div class="lv-scroll" tabindex="0" role="group" aria-label="{title}"><table role="table">'
+    '<thead role="rowgroup"><tr role="row">{header}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
+    "</details>"
+)
+_HEADER = Markup('<th role="columnheader" scope="col">{}</th>')
+_NAME = Markup('<th role="rowheader" scope="row" class="lv-name"><span>{}</span><code>{}</code></th>')
+_CELL = Markup('<td role="cell" data-label="{}"><span>{}</span></td>')
+_ROW = Markup('<tr role="row">{}{}</tr>')
+_KEPT = Markup('<span class="lv-verdict lv-kept-{kind}"><span aria-hidden="true">{mark}</span> {word}</span>')
+_WITH_NOTE = Markup("{} <small>{}</small>")
+
+
+def details(run: Run) -> str:
+    """Both sections; empty for a run in which nothing was loaded."""
+    return _promises(run) + _census(run)
+
+
+def _promises(run: Run) -> Markup:
+    promised = [(variant, promise) for variant in run.variants for promise in variant.promises]
+    if not promised:
+        return EMPTY
+    tally = {kept: sum(promise.kept is kept for _, promise in promised) for kept in (True, False, None)}
+    hint = words.PROMISES_HINT.format(kept=tally[True], broken=tally[False], open=tally[None])
+    return _section(words.PROMISES, hint, words.PROMISE_COLUMNS, (_promise_row(*pair) for pair in promised))
+
+
+def _promise_row(variant: VariantResult, promise: PromiseResult) -> Markup:
+    mark, word = words.KEPT[promise.kept]
+    kind = {True: "yes", False: "no", None: "open"}[promise.kept]
+    verdict = _KEPT.format(kind=kind, mark=mark, word=word)
+    cells = (
+        _WITH_NOTE.format(promise.claim, promise.source),
+        promise.promised,
+        promise.measured or figures.NOTHING,
+        _WITH_NOTE.format(verdict, promise.why) if promise.why else verdict,
+    )
+    return _row(variant, words.PROMISE_COLUMNS, cells)
+
+
+def _census(run: Run) -> Markup:
+    seen = [(variant, variant.census) for variant in run.variants if variant.census]
+    if not seen:
+        return EMPTY
+    rows = (_row(variant, words.CENSUS_COLUMNS, _census_cells(variant, census)) for variant, census in seen)
+    return _section(words.CENSUS, words.CENSUS_HINT, words.CENSUS_COLUMNS, rows)
+
+
+def _census_cells(variant: VariantResult, census: Census) -> tuple[str | Markup, ...]:
+    attention = _WITH_NOTE.format(census.attention, census.attention_kernel) if census.attention_kernel else ""
+    return (
+        _by_dtype(census),
+        _converted(census),
+        attention or census.attention or figures.NOTHING,
+        _once(variant),
+    )
+
+
+def _by_dtype(census: Census) -> Markup:
+    largest_first = sorted(census.bytes_by_dtype.items(), key=lambda entry: -entry[1])
+    lines = [Markup("<div>{} {}</div>").format(name, figures.size(held)) for name, held in largest_first if held]
+    return EMPTY.join(lines) or Markup(figures.NOTHING)
+
+
+def _converted(census: Census) -> Markup:
+    kinds = ", ".join(f"{kind} {amount:,}" for kind, amount in census.module_kinds.items())
+    converted = figures.plural(census.modules_converted, "layer", "layers") if census.modules_converted else ""
+    said = Markup("<div>{}</div>").format(converted or words.NONE_CONVERTED)
+    for skipped in census.modules_skipped:
+        left = words.LEFT_AS_IT_WAS.format(amount=f"{skipped.count:,}", name=skipped.name, why=skipped.why)
+        said += Markup("<small>{}</small>").format(left)
+    if census.quantization:
+        said += Markup("<small>{}</small>").format(words.STORED_QUANTIZED.format(method=census.quantization))
+    return said + (Markup("<small>{}</small>").format(words.KINDS.format(kinds=kinds)) if kinds else EMPTY)
+
+
+def _once(variant: VariantResult) -> str | Markup:
+    cost = variant.cost
+    if cost is None:
+        return figures.NOTHING
+    steps = ((words.COST_LOAD, cost.load_s), (words.COST_PREPARE, cost.prepare_s), (words.COST_WARM_UP, cost.warm_up_s))
+    shown = [Markup("<div>{} {}</div>").format(name, figures.short_seconds(spent)) for name, spent in steps]
+    return EMPTY.join(line for line, (_, spent) in zip(shown, steps, strict=True) if spent >= 0.01)
+
+
+def _row(variant: VariantResult, columns: tuple[str, ...], cells: Iterable[str | Markup]) -> Markup:
+    drawn = EMPTY.join(_CELL.format(*pair) for pair in zip(columns[1:], cells, strict=True))
+    return _ROW.format(_NAME.format(variant.title, breakable(variant.key)), drawn)
+
+
+def _section(title: str, hint: str, columns: tuple[str, ...], rows: Iterable[Markup]) -> Markup:
+    header = EMPTY.join(_HEADER.format(name) for name in columns)
+    return _SECTION.format(title=title, hint=hint, header=header, rows=EMPTY.join(rows))
