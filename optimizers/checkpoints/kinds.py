@@ -1,6 +1,8 @@
 """What kind of model a config.json describes, and whether Levers loads that kind: causal language models only.
 
-The list of causal models is read from the source text of the installed transformers, whose import would bring torch.
+The classes of each model type are read from the source text of the installed transformers, whose import would bring
+torch. A checkpoint that names program code (auto_map) is taken when every class it names is transformers' own for its
+model type: then transformers' own code runs, never the checkpoint's. Any other is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from typing import Any
 from optimizers.errors import CheckpointBroken, CheckpointRefused
 
 _CAUSAL_ENDINGS = ("ForCausalLM", "LMHeadModel")
-_NEEDED_CLASSES = ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoTokenizer")
+# The classes that loading asks for, and where transformers lists its own: the files to look in, and the table's name.
+_OWN_CLASSES = {
+    "AutoConfig": (("auto_mappings.py", "configuration_auto.py"), "CONFIG_MAPPING_NAMES"),
+    "AutoModel": (("modeling_auto.py",), "MODEL_MAPPING_NAMES"),
+    "AutoModelForCausalLM": (("modeling_auto.py",), "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"),
+    "AutoTokenizer": ((), ""),
+}
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 _CONV1D = frozenset({"gpt2", "openai-gpt"})
 _OTHER = "Pick a causal language model: one whose config.json names a class that ends in ForCausalLM."
@@ -52,8 +60,9 @@ def text_part(config: dict[str, Any]) -> dict[str, Any]:
 
 def refuse_unfit(config: dict[str, Any], folder: Path) -> None:
     """Raise CheckpointRefused unless the config and the small files beside it are of a kind that Levers loads."""
-    _refuse_code(config, folder, "config.json")
-    _refuse_code(read_object(folder / "tokenizer_config.json") or {}, folder, "tokenizer_config.json")
+    kind = model_type(config)
+    _refuse_code(config, folder, "config.json", kind)
+    _refuse_code(read_object(folder / "tokenizer_config.json") or {}, folder, "tokenizer_config.json", kind)
     _refuse_other_tasks(config, folder)
     if not any((folder / name).is_file() for name in _TOKENIZER_FILES):
         raise CheckpointRefused(
@@ -82,20 +91,26 @@ def layer_kinds(config: dict[str, Any], head_apart: bool) -> tuple[str, ...]:
     return ("Conv1D", "Linear") if head_apart else ("Conv1D",)
 
 
-@functools.cache
 def causal_classes() -> dict[str, tuple[str, ...]]:
-    """Model type to class names, from transformers' MODEL_FOR_CAUSAL_LM_MAPPING_NAMES; empty where it is not found."""
+    """Model type to the names of transformers' causal language models; empty where transformers is not found."""
+    return _own_classes("AutoModelForCausalLM")
+
+
+@functools.cache
+def _own_classes(auto_class: str) -> dict[str, tuple[str, ...]]:
+    """Model type to the names of transformers' own classes behind one of its Auto classes; empty where not found."""
+    files, table = _OWN_CLASSES[auto_class]
     spec = importlib.util.find_spec("transformers")
-    places = (spec.submodule_search_locations or []) if spec else []
-    for place in places:
-        path = Path(place) / "models" / "auto" / "modeling_auto.py"
-        if path.is_file():
-            return _mapping_in(path.read_text("utf-8"))
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        for name in files:
+            path = Path(place) / "models" / "auto" / name
+            if path.is_file() and (found := _mapping_in(path.read_text("utf-8"), table)):
+                return found
     return {}
 
 
-def _mapping_in(source: str) -> dict[str, tuple[str, ...]]:
-    start = source.find("\nMODEL_FOR_CAUSAL_LM_MAPPING_NAMES = OrderedDict(")
+def _mapping_in(source: str, table: str) -> dict[str, tuple[str, ...]]:
+    start = source.find(f"\n{table} = OrderedDict(\n")
     end = source.find("\n)\n", start)
     if start < 0 or end < 0:
         return {}
@@ -105,14 +120,18 @@ def _mapping_in(source: str) -> dict[str, tuple[str, ...]]:
     return {kind: (names,) if isinstance(names, str) else tuple(names) for kind, names in pairs}
 
 
-def _refuse_code(config: dict[str, Any], folder: Path, where: str) -> None:
-    wanted = config.get("auto_map")
-    if isinstance(wanted, dict) and any(name in wanted for name in _NEEDED_CLASSES):
-        raise CheckpointRefused(
-            f"{folder.name} brings program code of its own ({where} has an auto_map that wants trust_remote_code), and "
-            "Levers runs no code from a checkpoint.",
-            "Pick a model whose class is part of transformers.",
-        )
+def _refuse_code(said: dict[str, Any], folder: Path, where: str, kind: str) -> None:
+    """Raise CheckpointRefused when the auto_map of a file names a class that is not transformers' own for this kind."""
+    wanted = said.get("auto_map")
+    for auto_class in _OWN_CLASSES if isinstance(wanted, dict) else ():
+        # "modeling_x.XForCausalLM", or with a repository before it: "owner/name--modeling_x.XForCausalLM"
+        named = str(wanted.get(auto_class, "")).rsplit(".", 1)[-1]
+        if auto_class in wanted and named not in _own_classes(auto_class).get(kind, ()):
+            raise CheckpointRefused(
+                f"{folder.name} brings program code of its own ({where} has an auto_map that wants trust_remote_code), "
+                "and Levers runs no code from a checkpoint.",
+                "Pick a model whose class is part of transformers.",
+            )
 
 
 def _refuse_other_tasks(config: dict[str, Any], folder: Path) -> None:

@@ -245,6 +245,8 @@ def _notes(model: Any, tokenizer: Any, generation: Any) -> tuple[str, ...]:
         notes.append(
             "The output head shared the input embedding's weights; this variant keeps a converted copy of its own."
         )
+    if getattr(model.config, "auto_map", None):
+        notes.append("The checkpoint names program code of its own; the same model in transformers ran instead of it.")
     if not tokenizer.chat_template:
         notes.append("The model has no chat template: it gets each prompt as it is written (raw prompt).")
     if tokenizer.pad_token_id is None:

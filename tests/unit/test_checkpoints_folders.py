@@ -194,6 +194,42 @@ def test_code_of_its_own(folder: Path) -> None:
     refusal(folder, CheckpointRefused, "trust_remote_code", "config.json")
 
 
+@pytest.mark.parametrize(
+    ("named", "taken"),
+    [
+        ({"AutoModelForCausalLM": "modeling_llama.LlamaForCausalLM", "AutoConfig": "c.LlamaConfig"}, True),
+        ({"AutoModelForCausalLM": "owner/name--modeling_llama.LlamaForCausalLM", "AutoModel": "m.LlamaModel"}, True),
+        ({"AutoModelForSequenceClassification": "modeling_x.Own"}, True),
+        ({"AutoModelForCausalLM": "modeling_llama.LlamaForCausalLM", "AutoConfig": "c.OwnConfig"}, False),
+        ({"AutoModelForCausalLM": "modeling_gpt2.GPT2LMHeadModel"}, False),
+        ({"AutoModelForCausalLM": "LlamaForCausalLM.py.Evil"}, False),
+        ({"AutoModelForCausalLM": None}, False),
+        ({"AutoModelForCausalLM": ["modeling_llama.LlamaForCausalLM"]}, False),
+    ],
+)
+def test_code_that_transformers_has_as_well(folder: Path, named: dict[str, object], taken: bool) -> None:
+    tiny.edit_config(folder, auto_map=named)
+    if taken:
+        assert checkpoints.resolve(str(folder)).model_type == "llama"
+    else:
+        refusal(folder, CheckpointRefused, "trust_remote_code", "config.json")
+
+
+def test_code_for_a_type_that_transformers_does_not_know(folder: Path) -> None:
+    tiny.edit_config(folder, model_type="own", auto_map={"AutoModelForCausalLM": "modeling_llama.LlamaForCausalLM"})
+    refusal(folder, CheckpointRefused, "trust_remote_code")
+
+
+def test_the_classes_of_each_type_are_those_of_transformers() -> None:
+    from transformers.models.auto import configuration_auto, modeling_auto
+
+    configs = {kind: (name,) for kind, name in configuration_auto.CONFIG_MAPPING_NAMES.items()}
+    assert kinds._own_classes("AutoConfig").items() <= configs.items()
+    assert kinds._own_classes("AutoConfig")["phi3"] == ("Phi3Config",)
+    assert kinds._own_classes("AutoModel").keys() == modeling_auto.MODEL_MAPPING_NAMES.keys()
+    assert kinds._own_classes("AutoTokenizer") == {}
+
+
 def test_a_tokenizer_with_code_of_its_own(folder: Path) -> None:
     path = folder / "tokenizer_config.json"
     said = json.loads(path.read_text())
