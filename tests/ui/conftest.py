@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from serving import HERE, Served, free_port, serving
 
-PATIENCE_MS = 60_000  # a busy machine is slow, and no test is about time
+PATIENCE_MS = 120_000  # a busy machine is slow, and no test is about time
 expect.set_options(timeout=PATIENCE_MS)
 FLAGS = (
     "--no-sandbox",

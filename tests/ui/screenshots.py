@@ -143,9 +143,23 @@ def shoot(browser: Browser, address: str, state: str, width: int, theme: str, to
     return shift
 
 
+def picture(browser: Browser, run: str, to: Path) -> None:
+    """The results of a kept run, from the top of the page to its charts, in light."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as logs, serving(["app.py"], port, Path(logs), own_cache=False) as served:
+        page = browser.new_page(viewport={"width": 1280, "height": 1000}, device_scale_factor=1.25)
+        opened(run, CHARTS)(page, served.address)
+        page.wait_for_timeout(1500)
+        bottom = float(page.evaluate("document.querySelector('.lv-charts').getBoundingClientRect().bottom"))
+        page.set_viewport_size({"width": 1280, "height": round(bottom) + 24})
+        page.wait_for_timeout(500)
+        page.screenshot(path=to)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="states whose name begins so, separated by commas")
+    parser.add_argument("--run", help="a kept run (LEVERS_CACHE says where): its results alone, as assets/page.png")
+    parser.add_argument("--only", default="", help="names of states, separated by commas")
     parser.add_argument("--widths", default="390,1024,1920")
     parser.add_argument("--themes", default="light,dark")
     parser.add_argument("--to", type=Path, default=ROOT / "screenshots")
@@ -155,6 +169,9 @@ def main() -> None:
     port, chromium = free_port(), next(filter(None, map(shutil.which, ("chromium", "google-chrome"))))
     with tempfile.TemporaryDirectory() as cache, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        if asked.run:
+            picture(browser, asked.run, ROOT / "assets" / "page.png")
+            return
         with serving([str(HERE / "serve_scripted.py"), str(port), "--stills"], port, Path(cache)) as served:
             for state in states:
                 for width in map(int, asked.widths.split(",")):

@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-STARTS_WITHIN_S = 120
+STARTS_WITHIN_S = 300
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,12 @@ class Served:
 
 
 @contextmanager
-def serving(command: list[str], port: int, cache: Path) -> Iterator[Served]:
-    """A page served by `command` until the block ends; its output is shown when it does not start."""
+def serving(command: list[str], port: int, cache: Path, own_cache: bool = True) -> Iterator[Served]:
+    """A page served by `command` until the block ends; its output is shown when it does not start. Without `own_cache`
+    the page takes the cache that the environment names, and `cache` gets its log alone."""
     environment = {
         **os.environ,
-        "LEVERS_CACHE": str(cache),
+        **({"LEVERS_CACHE": str(cache)} if own_cache else {}),
         "LEVERS_PORT": str(port),
         "HF_HUB_OFFLINE": "1",
         "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}",

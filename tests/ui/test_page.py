@@ -9,7 +9,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 from scripted_records import HOSTILE
 
 READY = "#lv-compare:not([disabled])"
-WHOLE_RUN_MS = 60_000
+WHOLE_RUN_MS = 120_000
+SHIFT = """() => { window.__shift = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries())
+  if (!entry.hadRecentInput) window.__shift += entry.value; }).observe({type: 'layout-shift', buffered: true}); }"""
 
 
 def compare(page: Page, address: str) -> None:
@@ -59,11 +61,21 @@ def test_hostile_text_is_shown_as_text(context: BrowserContext, hostile_page: st
     assert page.locator("#lv-run img[src='x'], #lv-run svg[onload], #lv-run [onmouseover]").count() == 0
 
 
-@pytest.mark.parametrize("run", ["nothing-here", "../../etc/passwd", "<img src=x>", "a" * 500, ""])
+@pytest.mark.parametrize("run", ["nothing-here", "../../etc/passwd<img src=x>" + "a" * 500])
 def test_an_address_without_a_run_says_so(page: Page, scripted_page: str, run: str) -> None:
     page.goto(f"{scripted_page}/?run={run}")
     expect(page.locator("#lv-notice .lv-error")).to_be_visible()
     expect(page.locator("#lv-compare")).to_be_visible()
+
+
+def test_nothing_moves_while_the_page_comes_up(page: Page, scripted_page: str) -> None:
+    page.add_init_script(f"({SHIFT})()")
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(scripted_page)
+        page.wait_for_selector(READY)
+        expect(page.locator("#lv-model-facts")).to_contain_text("LlamaForCausalLM")
+        assert page.evaluate("window.__shift") < 0.05
 
 
 def test_a_wrong_model_is_told_beside_its_field(page: Page, scripted_page: str) -> None:
@@ -76,24 +88,37 @@ def test_a_wrong_model_is_told_beside_its_field(page: Page, scripted_page: str) 
     expect(page.locator(".toast-wrap .error")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("#lv-prompts textarea", "", "no prompt"),
-        ("#lv-tokens input", "0", "New tokens per answer"),
-        ("#lv-tokens input", "100000", "New tokens per answer"),
-        ("#lv-rounds input", "1000", "Rounds"),
-        ("#lv-seconds input", "soon", "Time budget"),
-        ("#lv-stacks textarea", "nonsense", "nonsense"),
-    ],
+WRONG = (
+    ("#lv-prompts textarea", "", "no prompt"),
+    ("#lv-tokens input", "0", "New tokens per answer"),
+    ("#lv-tokens input", "100000", "New tokens per answer"),
+    ("#lv-rounds input", "1000", "Rounds"),
+    ("#lv-seconds input", "soon", "Time budget"),
+    ("#lv-stacks textarea", "nonsense", "nonsense"),
 )
-def test_a_wrong_entry_is_told_beside_compare(
-    page: Page, scripted_page: str, field: str, value: str, said: str
-) -> None:
+
+
+def test_a_wrong_entry_is_told_beside_compare(page: Page, scripted_page: str) -> None:
     page.goto(scripted_page)
     page.wait_for_selector(READY)
-    page.fill(field, value)
-    expect(page.locator("#lv-estimate")).to_contain_text(said)
+    for field, value, said in WRONG:
+        right = page.input_value(field)
+        page.fill(field, value)
+        expect(page.locator("#lv-estimate")).to_contain_text(said)
+        expect(page.locator("#lv-compare")).to_be_disabled()
+        page.fill(field, right)
+        page.wait_for_selector(READY)
+
+
+def test_nothing_ticked_cannot_be_compared(page: Page, scripted_page: str) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    for name in ("bf16", "torchao_int8_weight_only"):
+        page.uncheck(f"#lv-technique-{name} input")
+    expect(page.locator("#lv-estimate")).to_contain_text("Tick at least one technique")
+    expect(page.locator("#lv-compare")).to_be_disabled()
+    page.check("#lv-technique-fp32 input")
+    expect(page.locator("#lv-estimate")).to_contain_text("Nothing would be compared with the baseline")
     expect(page.locator("#lv-compare")).to_be_disabled()
 
 
@@ -129,8 +154,10 @@ def test_stop_and_then_a_new_comparison(page: Page, scripted_page: str) -> None:
 def test_losing_the_network_loses_nothing(page: Page, scripted_page: str) -> None:
     compare(page, scripted_page)
     page.context.set_offline(True)
+    expect(page.locator("#lv-connection")).to_be_visible()
     page.wait_for_timeout(3_000)
     page.context.set_offline(False)
+    expect(page.locator("#lv-connection")).to_be_hidden()
     page.wait_for_selector(".lv-state-done", timeout=WHOLE_RUN_MS)
     page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
 
