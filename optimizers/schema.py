@@ -177,7 +177,8 @@ class Timing:
     `token_times_s` has one entry per new token; `prefill_s` is the forward time of the prompt; `ttft_s` is the first
     entry of `token_times_s` (tokenization included, and also apart in `tokenize_s`). `processor_s` is the worker's own
     processor time, `waited_s` the time its threads were ready to run and did not (None where the system does not
-    tell), `others_s` the processor time of everything else, stolen time included."""
+    tell), `others_s` the processor time of everything else, stolen time included.
+    `steps` counts the passes through the model that gave the tokens: fewer where some are guessed ahead."""
 
     prompt_tokens: int
     tokenize_s: float
@@ -190,6 +191,7 @@ class Timing:
     waited_s: float | None = None
     others_s: float | None = None
     threads: int = 1
+    steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -280,9 +282,14 @@ class SkippedModule:
 
 @dataclass(frozen=True)
 class CompileCensus:
+    """What the compiler counted. `late_graphs` were compiled after the variant was prepared; `from_cache` says whether
+    the code came from an earlier run's (None: nothing was looked up)."""
+
     graphs: int
     graph_breaks: int
     recompiles: int
+    late_graphs: int = 0
+    from_cache: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -290,7 +297,12 @@ class Census:
     """What is really in memory and what really ran, read from the loaded model, never from the request.
 
     `bytes_by_dtype` is by storage, packed tensors as stored, tied ones once. `attention` is "sdpa" or "eager" as the
-    profiler saw it dispatched, with the kernel in `attention_kernel`. `quantization` is the checkpoint's own."""
+    profiler saw it dispatched, with the kernel in `attention_kernel`. `quantization` is the checkpoint's own. `cache`
+    ("dynamic", "static", "none", "own": a state that the model keeps) and `decoding` ("greedy", "sampling",
+    "prompt_lookup") are what generate() really made and did; empty where it was not seen.
+
+    For a graph, `operators` counts its nodes by kind (so does `module_kinds`), `providers` are those of its session,
+    and `checked` is a sentence that says how it compared with PyTorch when it was loaded."""
 
     bytes_by_dtype: dict[str, int]
     modules_converted: int
@@ -303,6 +315,10 @@ class Census:
     compile: CompileCensus | None = None
     providers: tuple[str, ...] = ()
     quantization: str | None = None
+    cache: str = ""
+    decoding: str = ""
+    operators: dict[str, int] = field(default_factory=dict)
+    checked: str = ""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from optimizers.manager.board import Board
 from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
 from optimizers.manager.turns import Pace
+from optimizers.planning import known
 from optimizers.schema import FINAL_STATUSES, RunStatus
 from optimizers.settings import TEXT_POSITIONS
 from optimizers.tasks import text_generation
@@ -119,7 +120,7 @@ class Conductor:
     def _load(self, member: Member) -> bool:
         """Start and load one of the others."""
         member.start()
-        member.load(self._longest())
+        member.load(self._longest() if member.replica else self._longest_seen())
         return True
 
     def _get_ready(self, member: Member) -> bool:
@@ -238,6 +239,12 @@ class Conductor:
         context = self._plan.checkpoint.context_length or longest + self._work.max_new_tokens
         return min(context, longest + self._work.max_new_tokens)
 
+    def _longest_seen(self) -> int:
+        """The same in the tokens that the baseline counted, of answers and of what is scored step by step."""
+        asked = self._work.max_new_tokens
+        timed = [passage for passage in self._passages if passage.path == "timed"]
+        return max(len(passage.context_ids) + max(asked, len(passage.target_ids)) for passage in timed)
+
     def _room_for(self, vocab_size: int) -> protocol.Reference:
         """Where the reference goes, and how many rows of it are kept."""
         if not 1 <= vocab_size <= WIDEST_VOCABULARY:
@@ -248,5 +255,7 @@ class Conductor:
 
 def _last_words(member: Member) -> bool:
     member.memory()
+    if any(technique.slot == "compile" for technique in known(member.variant.techniques)):
+        member.census()  # once more, for what was compiled during the rounds
     member.status("measured")
     return True

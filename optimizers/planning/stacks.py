@@ -49,10 +49,22 @@ def filling(baseline: tuple[str, ...], checkpoint: Checkpoint) -> tuple[str, ...
 
 
 def completed(stack: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
-    """The stack with the baseline's technique in each slot that it leaves open."""
+    """The stack with what its techniques bring along, and the baseline's technique in each slot still open."""
+    stack = _with_brought(stack)
     taken = {slot for technique in known(stack) for slot in _slots(technique)}
     added = [technique.id for technique in known(own) if not taken & set(_slots(technique))]
     return in_slot_order((*stack, *added))
+
+
+def _with_brought(stack: tuple[str, ...]) -> tuple[str, ...]:
+    """The stack with the techniques that its own bring along wherever their slot is open."""
+    registry = all_techniques()
+    found = list(known(stack))
+    for name in (name for technique in known(stack) for name in technique.brings):
+        taken = {slot for technique in found for slot in _slots(technique)}
+        if name in registry and not taken & set(_slots(registry[name])):
+            found.append(registry[name])
+    return in_slot_order(technique.id for technique in found)
 
 
 def _slots(technique: Technique) -> tuple[Slot, ...]:

@@ -25,7 +25,7 @@ from optimizers.errors import WorkerError
 from optimizers.protocol import Command, WorkerEvent, line
 from optimizers.runners.logs import Log
 from optimizers.schema import from_json
-from optimizers.settings import EXIT_GRACE_S
+from optimizers.settings import EXIT_GRACE_S, settings
 
 LONGEST_LINE = 64 << 20
 CHUNK_BYTES = 1 << 16
@@ -223,7 +223,8 @@ def _spawn(commands: int, events: int, printing: int, threads: int) -> Process:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """This program's environment, with nothing that fetches, no second thread pool, and this package to be found."""
+    """This program's environment, with nothing that fetches, no second thread pool, this package to be found, and a
+    place where compiled code is kept for the next run."""
     root = str(Path(optimizers.__file__).parent.parent)
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
@@ -235,4 +236,5 @@ def _environment(threads: int) -> dict[str, str]:
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": str(threads),
+        "TORCHINDUCTOR_CACHE_DIR": str(settings().cache / "compile"),
     }

@@ -53,6 +53,7 @@ class LoadContext:
     threads: int
     longest_tokens: int
     instruction_sets: tuple[str, ...]
+    seed: int = 0
 
 
 def _available(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:

@@ -16,11 +16,14 @@ from torch.profiler import ProfilerActivity, profile
 
 from optimizers.protocol import CensusTaken
 from optimizers.schema import Census, Obstacle, SkippedModule
+from optimizers.worker import compiling
 from optimizers.worker.generating import Generator
 from optimizers.worker.loading import Loaded
 
 _SDPA = "aten::scaled_dot_product_attention"
 _KERNEL = "aten::_scaled_dot_product_"
+_FLASH = "flash_attn"
+_COMPILED_REGION = "Torch-Compiled Region"
 _PROFILED_TOKENS = 2
 _SCALE_BYTES = 16  # a packed per-tensor weight keeps a float64 scale and an int64 zero point
 
@@ -48,7 +51,10 @@ def _census(generator: Generator) -> Census:
         inference_mode=inference,
         module_kinds=dict(sorted(Counter(_kinds(loaded.model)).items())),
         threads=torch.get_num_threads(),
+        compile=compiling.census(generator.ready),
         quantization=loaded.own_quantization,
+        cache=generator.decoding.cache,
+        decoding=generator.decoding.mode,
     )
 
 
@@ -173,17 +179,30 @@ def _kinds(model: Any) -> Iterator[str]:
 
 
 def _dispatched(generator: Generator) -> tuple[str, str, bool]:
-    """Attention ("sdpa", "eager" or "none"), the kernel, and whether outputs are inference tensors: from the profile of
-    a request of two tokens, which passes through the prompt's step and a cached one."""
-    ids = torch.zeros(1, 4, dtype=torch.long, device=generator.loaded.model.device)
+    """Attention, its kernel, and whether outputs are inference tensors: from the profile of a request of two tokens,
+    which passes through the prompt's step and a cached one."""
+    model = generator.loaded.model
+    ids = torch.zeros(1, 4, dtype=torch.long, device=model.device)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         output = generator.generate(inputs, _PROFILED_TOKENS)
     counts = {event.key: event.count for event in profiled.key_averages()}
-    kernels = Counter({key.removeprefix(_KERNEL): n for key, n in counts.items() if key.startswith(_KERNEL)})
+    asked = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
+    return *attention_in(counts, asked), output.is_inference()
+
+
+def attention_in(counts: dict[str, int], asked: str | None) -> tuple[str, str]:
+    """Attention ("sdpa", "eager", "flash_attention_2", "flex_attention" or "none") and its kernel, from the profiler's
+    names and how often each ran in a request of two tokens. `asked` matters only for flex attention, which has no name
+    there when it is compiled; where it falls back, every layer has a softmax of its own."""
+    flash = next((key for key in counts if key.startswith(_FLASH)), None)
+    if flash is not None:
+        return "flash_attention_2", flash
     if _SDPA in counts:
-        kernel = kernels.most_common(1)[0][0] if kernels else "unknown"
-        return "sdpa", kernel, output.is_inference()
-    if "aten::softmax" in counts:
-        return "eager", "matmul and softmax", output.is_inference()
-    return "none", "none", output.is_inference()
+        kernels = Counter({key.removeprefix(_KERNEL): n for key, n in counts.items() if key.startswith(_KERNEL)})
+        return "sdpa", kernels.most_common(1)[0][0] if kernels else "unknown"
+    softmaxes = counts.get("aten::softmax", 0)
+    compiled = any(key.startswith(_COMPILED_REGION) for key in counts)
+    if asked == "flex_attention" and compiled and softmaxes <= _PROFILED_TOKENS:  # drawing a token takes one
+        return "flex_attention", "compiled by torch.compile"
+    return ("eager", "matmul and softmax") if softmaxes else ("none", "none")

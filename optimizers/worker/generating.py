@@ -1,7 +1,7 @@
 """One request: text in, tokens out one by one, every stage clocked.
 
-Drives the model's own generate() with greedy decoding and no stop token, so that every variant does equal work; the
-natural answer is what comes before the first stop token. Batches are not covered.
+Drives the model's own generate() with no stop token, so that every variant does equal work; the
+natural answer is what comes before the first stop token. How it decodes is in `decoding.py`. Batches are not covered.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import LogitsProcessor, LogitsProcessorList
 from transformers.generation.streamers import BaseStreamer
 
 from optimizers.errors import ChoiceError
 from optimizers.schema import Output, Timing
-from optimizers.worker import clock
+from optimizers.worker import clock, compiling
+from optimizers.worker.decoding import Decoding
 from optimizers.worker.loading import Loaded
 
 _STREAM_EVERY_S = 0.25
+_FIRST_IDS = 4
+_FIRST_TOKENS = 3
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Streamer(BaseStreamer):  # type: ignore[misc]
     def __init__(self, stop_ids: frozenset[int], show: Callable[[list[int], int], None] | None) -> None:
         self.ids: list[int] = []
         self.times: list[float] = []
+        self.steps = 0
         self._stop_ids = stop_ids
         self._show = show
         self._prompt_seen = False
@@ -58,15 +62,18 @@ class Streamer(BaseStreamer):  # type: ignore[misc]
         self._shown_at = 0.0
 
     def put(self, value: torch.Tensor) -> None:
-        """generate() hands over the prompt first, then one token at a time."""
+        """generate() hands over the prompt first, then the tokens of each step: one, or several where it guessed ahead,
+        which then arrived together."""
         if not self._prompt_seen:
             self._prompt_seen = True
             return
         now = time.perf_counter()
-        self.times.append(now)
-        self.ids.append(int(value.reshape(-1)[0]))
-        if self._natural is None and self.ids[-1] in self._stop_ids:
-            self._natural = len(self.ids) - 1
+        self.steps += 1
+        for token in value.reshape(-1).tolist():
+            if self._natural is None and token in self._stop_ids:
+                self._natural = len(self.ids)
+            self.ids.append(token)
+            self.times.append(now)
         if self._show is not None and now - self._shown_at >= _STREAM_EVERY_S:
             self._shown_at = now
             self._show(self.natural_ids, len(self.ids))
@@ -89,6 +96,8 @@ class Generator:
 
     def __init__(self, loaded: Loaded) -> None:
         self.loaded = loaded
+        self.decoding = Decoding(loaded.model, loaded.generation, loaded.longest_tokens, loaded.pad_id)
+        self.ready: compiling.Compiled | None = None
         self._prefill_s = 0.0
         self._accepted = set(inspect.signature(loaded.model.forward).parameters)
         self._clock_prefill()
@@ -106,6 +115,7 @@ class Generator:
         Raises ChoiceError when prompt and answer do not fit the model's context."""
         loaded = self.loaded
         before = clock.account()
+        self._prefill_s = 0.0
         start = time.perf_counter()
         inputs = self.encode(prompt)
         tokenized = time.perf_counter()
@@ -117,24 +127,25 @@ class Generator:
         text = self.text(streamer.natural_ids)
         end = time.perf_counter()
         marks = _Marks(start, tokenized, generated, end, clock.usage(before, clock.account()))
-        timing = self._timing(len(prompt_ids), streamer.times, marks)
+        timing = self._timing(len(prompt_ids), streamer, marks)
         natural = tuple(streamer.natural_ids)
         output = Output(request, text, natural, streamer.stopped, len(streamer.ids))
         return Answer(timing, output, prompt_ids, tuple(streamer.ids[: len(natural) + streamer.stopped]))
 
-    def _timing(self, prompt_tokens: int, token_times: list[float], marks: _Marks) -> Timing:
+    def _timing(self, prompt_tokens: int, streamer: Streamer, marks: _Marks) -> Timing:
         return Timing(
             prompt_tokens=prompt_tokens,
             tokenize_s=marks.tokenized - marks.start,
             prefill_s=self._prefill_s,
-            ttft_s=token_times[0] - marks.start,
+            ttft_s=streamer.times[0] - marks.start,
             detokenize_s=marks.end - marks.generated,
             total_s=marks.end - marks.start,
-            token_times_s=tuple(at - marks.start for at in token_times),
+            token_times_s=tuple(at - marks.start for at in streamer.times),
             processor_s=marks.used.processor_s,
             waited_s=marks.used.waited_s,
             others_s=marks.used.others_s,
             threads=self.loaded.threads,
+            steps=streamer.steps,
         )
 
     def encode(self, prompt: str) -> dict[str, torch.Tensor]:
@@ -160,14 +171,10 @@ class Generator:
         processors: Sequence[LogitsProcessor] = (),
         streamer: Streamer | None = None,
     ) -> torch.Tensor:
-        """Prompt and answer, (1, tokens + max_new_tokens): the timed path, for requests and for scoring alike."""
-        config = GenerationConfig(
-            max_new_tokens=max_new_tokens,
-            do_sample=False,
-            eos_token_id=None,
-            pad_token_id=self.loaded.pad_id,
-            use_cache=True,
-        )
+        """Prompt and answer, (1, tokens + max_new_tokens): the timed path, for requests and for scoring alike. With
+        `processors`, which see the scores before anything else does, nothing is guessed ahead."""
+        config = self.decoding.config(max_new_tokens, forced=bool(processors))
+        self.decoding.begin()
         result: torch.Tensor = self.loaded.model.generate(
             **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors), streamer=streamer
         )
@@ -195,8 +202,24 @@ class Generator:
                 f"Shorten the prompt, or ask for at most {max(0, limit - prompt_tokens)} new tokens.",
             )
 
+    def prepare(self) -> float:
+        """Have the decoding step compiled, by a request of three tokens; the seconds that it took, 0 when the stack
+        compiles nothing. Later requests, of any length up to the longest, use the same code."""
+        if self.loaded.generation.compile_mode is None:
+            return 0.0
+        start = time.perf_counter()
+        ids = torch.zeros(1, _FIRST_IDS, dtype=torch.long, device=self.loaded.model.device)
+        with torch.inference_mode():
+            self.generate({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, _FIRST_TOKENS)
+        self.ready = compiling.counted()
+        compiling.let_workers_go()
+        return time.perf_counter() - start
+
     def _clock_prefill(self) -> None:
-        """Time generate()'s own forward of the prompt, which is one method of the model (GenerationMixin._prefill)."""
+        """Time generate()'s own forward of the prompt, which is one method of the model (GenerationMixin._prefill), or
+        the first forward of a request where it guesses ahead."""
+        if self.loaded.generation.prompt_lookup_tokens is not None:
+            self._clock_first_forward()
         original = self.loaded.model._prefill
 
         def timed(*arguments: Any, **named: Any) -> Any:
@@ -206,3 +229,17 @@ class Generator:
             return outputs
 
         self.loaded.model._prefill = timed
+
+    def _clock_first_forward(self) -> None:
+        """Hooks, which a compiled step would have to compile anew, and which are therefore not the way elsewhere."""
+        began = 0.0
+
+        def before(*_: Any) -> None:
+            nonlocal began
+            began = time.perf_counter()
+
+        def after(*_: Any) -> None:
+            self._prefill_s = self._prefill_s or time.perf_counter() - began
+
+        self.loaded.model.register_forward_pre_hook(before)
+        self.loaded.model.register_forward_hook(after)

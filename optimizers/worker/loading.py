@@ -12,7 +12,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from optimizers.errors import CheckpointBroken, CheckpointRefused, ChoiceError
 from optimizers.protocol import Load
 from optimizers.schema import Checkpoint
 from optimizers.techniques import all_techniques
-from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import GenerationOptions, LoadContext, LoadOptions, Technique
+from optimizers.worker.decoding import merged
 
 _STORED_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _NAMED_MISSING = 3
@@ -50,11 +51,13 @@ class Loaded:
     load_s: float
     prepare_s: float
     notes: tuple[str, ...]
+    generation: GenerationOptions = field(default_factory=GenerationOptions)
+    longest_tokens: int = 0
 
     @property
     def prepared(self) -> bool:
-        """Whether a technique changed the model after from_pretrained."""
-        return any(technique.transform is not None for technique in self.techniques)
+        """Whether a technique changed the model after from_pretrained, or loaded another in its place."""
+        return any(technique.transform is not None or technique.load is not None for technique in self.techniques)
 
 
 def vocabulary(loaded: Loaded) -> int:
@@ -108,15 +111,22 @@ def load(request: Request, stage: Callable[[str], None]) -> Loaded:
     folder = Path(request.command.checkpoint.folder)
     stage("reading weights")
     start = time.perf_counter()
-    model = _read_model(folder, request.options)
+    model = _own_loader(request, stage) or _read_model(folder, request.options)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    load_s = time.perf_counter() - start
-    start = time.perf_counter()
+    written_s = float(getattr(model, "prepare_s", 0.0))  # a graph that had to be written first
+    load_s = time.perf_counter() - start - written_s
+    start = time.perf_counter() - written_s
     for technique in request.techniques:
         if technique.transform is not None:
             stage(f"applying {technique.title}")
             model = technique.transform(model, request.context) or model
     return _loaded(request, model.eval(), tokenizer, load_s, time.perf_counter() - start)
+
+
+def _own_loader(request: Request, stage: Callable[[str], None]) -> Any:
+    """The model from a technique that brings a loader of its own, None where none does."""
+    found = next((technique.load for technique in request.techniques if technique.load is not None), None)
+    return found(request.context, stage) if found is not None else None
 
 
 def _loaded(request: Request, model: Any, tokenizer: Any, load_s: float, prepare_s: float) -> Loaded:
@@ -143,6 +153,8 @@ def _loaded(request: Request, model: Any, tokenizer: Any, load_s: float, prepare
         load_s=load_s,
         prepare_s=prepare_s,
         notes=_notes(model, tokenizer, own_generation),
+        generation=merged(technique.generation(request.context) for technique in request.techniques),
+        longest_tokens=command.longest_tokens,
     )
 
 
@@ -156,12 +168,12 @@ def _techniques(ids: tuple[str, ...]) -> tuple[Technique, ...]:
 def _context(command: Load, techniques: tuple[Technique, ...]) -> LoadContext:
     """What the techniques may know; its precision is what the stack's precision technique tells from_pretrained."""
     stored = _STORED_NAMES.get(command.checkpoint.stored_dtype, command.checkpoint.stored_dtype)
-    context = LoadContext(command.checkpoint, stored, command.threads, command.longest_tokens, command.instruction_sets)
+    context = LoadContext(
+        command.checkpoint, stored, command.threads, command.longest_tokens, command.instruction_sets, command.seed
+    )
     said = [technique.options(context).dtype for technique in techniques if technique.slot == "precision"]
     precision = next((name for name in said if name not in (None, "auto")), stored)
-    return LoadContext(
-        command.checkpoint, str(precision), command.threads, command.longest_tokens, command.instruction_sets
-    )
+    return replace(context, precision=str(precision))
 
 
 def _read_model(folder: Path, options: tuple[LoadOptions, ...]) -> Any:

@@ -109,7 +109,10 @@ class Session:
         self._generator = generating.Generator(loaded)
         gc.collect()
         self._memory.loaded()
-        return LoadedEvent(Cost(loaded.load_s, loaded.prepare_s, 0.0), loading.vocabulary(loaded), loaded.notes)
+        if loaded.generation.compile_mode is not None:
+            self._send(Stage("compiling the decoding step"))
+        prepare_s = loaded.prepare_s + self._generator.prepare()
+        return LoadedEvent(Cost(loaded.load_s, prepare_s, 0.0), loading.vocabulary(loaded), loaded.notes)
 
     def _warm_up(self, command: WarmUp) -> WorkerEvent:
         start = time.perf_counter()
@@ -153,7 +156,8 @@ class Session:
         from optimizers.worker.census import weights_bytes
 
         loaded = self._ready().loaded
-        return MemoryTaken(self._memory.memory(weights_bytes(loaded), loaded.checkpoint.disk_bytes))
+        on_disk = int(getattr(loaded.model, "disk_bytes", loaded.checkpoint.disk_bytes))
+        return MemoryTaken(self._memory.memory(weights_bytes(loaded), on_disk))
 
     def _save(self, command: Save) -> WorkerEvent:
         from optimizers.worker.saving import save

@@ -1,0 +1,101 @@
+"""What the techniques of cache and compiling share: obstacles, warnings, proofs, all pure. It holds no technique."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from optimizers.schema import Census, Checkpoint, Machine, Obstacle
+
+# Models whose state transformers keeps in a form of their own (GenerationMixin._supports_default_dynamic_cache).
+_OWN_STATE = ("reformer", "minimax", "xlnet", "rwkv", "xlstm")
+_WITH_CACHE = ("minimax_m2", "minimax_m3")
+# transformers never compiles these (PreTrainedModel.get_compiled_call).
+_NEVER_COMPILED = ("llama4",)
+
+_BITSANDBYTES = "transformers does not compile models that bitsandbytes quantized."
+COMPILE_CONFLICTS: Mapping[str, str] = {
+    "no_cache": "A compiled step needs a cache of fixed length: without a cache every step has another shape.",
+    "int8_dynamic": "PyTorch's dynamic int8 layers keep their weights where torch.compile cannot look.",
+    "bnb_int8": _BITSANDBYTES,
+    "bnb_nf4": _BITSANDBYTES,
+    "bnb_fp4": _BITSANDBYTES,
+}
+
+
+def no_static_cache(checkpoint: Checkpoint | None) -> Obstacle | None:
+    """The obstacle when transformers keeps no cache of fixed length for this kind of model."""
+    if checkpoint is None:
+        return None
+    kind = checkpoint.model_type.lower()
+    if any(name in kind for name in _OWN_STATE) and not any(name in kind for name in _WITH_CACHE):
+        return Obstacle(
+            f"A {checkpoint.model_type} model keeps its state in a form of its own: transformers has no cache of fixed "
+            "length for it.",
+            "Pick a model of another kind for this technique.",
+        )
+    return None
+
+
+def why_not_compiled(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
+    """The obstacle to compiling the decoding step: no compiler, a hosting that forbids it, the kind of model."""
+    if machine.hosted == "ZeroGPU":
+        return Obstacle(
+            "On ZeroGPU each call runs in a process of its own that may not compile.",
+            "Run Levers on a machine of your own, or on a Space with hardware of its own.",
+        )
+    if machine.cpp_compiler is None:
+        return Obstacle(
+            "There is no C++ compiler on the path, and torch.compile writes C++ that has to be compiled.",
+            "Install one (g++ or clang++, on Debian: apt install g++), or name it in the variable CXX.",
+        )
+    if checkpoint is not None and any(name in checkpoint.model_type.lower() for name in _NEVER_COMPILED):
+        return Obstacle(
+            f"transformers does not compile {checkpoint.model_type} models.", "Pick a model of another kind."
+        )
+    return no_static_cache(checkpoint)
+
+
+def warn_compiling(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
+    """What compiling costs, said before the run."""
+    return (
+        "The first run compiles, for a minute or more; that time is shown apart and pays only after many tokens. The "
+        "compiled code is kept for the next run."
+    )
+
+
+def step_was_compiled(census: Census, checkpoint: Checkpoint) -> Obstacle | None:
+    """`verify` of compiling: at least one graph was compiled, and the cache has a fixed length."""
+    if census.compile is None or census.compile.graphs == 0:
+        return Obstacle(
+            "Compiling was asked for, and nothing was compiled: transformers leaves out models, caches and quantizers "
+            "that it cannot compile.",
+            "Look at the cache in the census; use the static cache and weights of torchao, or none.",
+        )
+    return None
+
+
+def cache_was(kind: str, name: str) -> Callable[[Census, Checkpoint], Obstacle | None]:
+    """`verify` of a cache: generate() made a cache of this kind."""
+
+    def verify(census: Census, checkpoint: Checkpoint) -> Obstacle | None:
+        if census.cache == kind:
+            return None
+        found = {"own": "a state of the model's own", "none": "no cache", "": "a cache that was not seen"}
+        return Obstacle(
+            f"{name} was asked for, and the model used {found.get(census.cache, f'a {census.cache} cache')}.",
+            "Leave it out for this model.",
+        )
+
+    return verify
+
+
+def compiler_errors(message: str) -> Obstacle | None:
+    """`explain` of compiling: what the C++ compiler lacked."""
+    if "Python.h" in message:
+        return Obstacle(
+            "The C++ compiler did not find Python's headers, which compiled code needs.",
+            "Install them (on Debian: apt install python3-dev).",
+        )
+    if "InvalidCxxCompiler" in message or "No working C++ compiler found" in message:
+        return Obstacle("The C++ compiler on the path does not work.", "Install g++ or clang++.")
+    return None
