@@ -26,6 +26,7 @@ from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
 
 DEFAULT_STACKS = ("bf16", "torchao_int8_weight_only")
+DEFAULT_LADDER = ("bf16", "compile", "torchao_int8_weight_only")
 DEFAULT_TOKENS = 48
 DEFAULT_ROUNDS = 6
 LOOK_EVERY_S = 1.0
@@ -87,12 +88,14 @@ def choose(
     baseline: str | None = None,
     seed: int = 0,
     threads: int | None = None,
+    ways: planning.Way = "alone",
 ) -> Choice:
     """What is wanted, checked, with defaults where nothing is said.
 
     `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only"); without any, half precision and 8-bit weights are
-    compared. `seconds` is a budget for the whole comparison in place of `rounds`. Raises ChoiceError."""
-    stacks = _texts(techniques, "techniques") or DEFAULT_STACKS
+    compared. `seconds` is a budget for the whole comparison in place of `rounds`. With `ways` "ladder" each step stands
+    on top of the last (planning.ladder). Raises ChoiceError."""
+    stacks = _texts(techniques, "techniques") or (DEFAULT_LADDER if ways == "ladder" else DEFAULT_STACKS)
     workload = Workload(
         prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),
         max_new_tokens=max_new_tokens,
@@ -101,7 +104,10 @@ def choose(
         seed=seed,
         threads=threads,
     )
-    planning.check(workload, machine.describe())
+    here = machine.describe()
+    planning.check(workload, here)
+    if ways == "ladder":
+        stacks = planning.ladder(stacks, lambda technique: technique.why_not(here, None) is None)
     for stack in (*stacks, *filter(None, [baseline])):
         planning.parse_stack(stack)
     return Choice(model or default_model()[0], stacks, workload, baseline or None)
@@ -149,6 +155,7 @@ def compare(
     baseline: str | None = None,
     seed: int = 0,
     threads: int | None = None,
+    ways: planning.Way = "alone",
 ) -> Run:
     """Compare techniques on a model and wait for the result; arguments as `choose`.
 
@@ -164,6 +171,7 @@ def compare(
         baseline=baseline,
         seed=seed,
         threads=threads,
+        ways=ways,
     )
     return follow(start(plan(choice)), on_change)
 

@@ -17,6 +17,7 @@ def machine(**changes: Any) -> Machine:
         "instruction_sets": ("avx2", "avx512_vnni", "avx512_bf16", "avx512_fp16"),
         "memory_total_bytes": 16_000_000_000,
         "memory_available_bytes": 10_000_000_000,
+        "cpp_compiler": "g++",
         "packages": packages,
     }
     return Machine(**(fields | changes))

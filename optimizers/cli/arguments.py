@@ -39,6 +39,7 @@ def _compare(compare: argparse.ArgumentParser) -> None:
     add = compare.add_argument
     add("model", nargs="?", metavar="MODEL", help="packaged name, folder or hub id (default: SmolLM2-135M-Instruct)")
     add("-t", "--technique", action="append", default=[], metavar="STACK", help="such as bf16+eager; repeatable")
+    add("--ladder", action="store_true", help="put each technique on top of the one before it, in the taught order")
     add("--prompt", action="append", default=None, metavar="TEXT", help="a prompt; repeatable")
     add("--prompts", type=Path, metavar="FILE", help="prompts, one a line, UTF-8")
     add("--max-new-tokens", type=int, default=api.DEFAULT_TOKENS, metavar="N", help="tokens an answer (%(default)s)")

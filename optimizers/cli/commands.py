@@ -75,6 +75,7 @@ def _compare(options: argparse.Namespace) -> int:
         baseline=options.baseline,
         seed=options.seed,
         threads=options.threads,
+        ways="ladder" if options.ladder else "alone",
     )
     api.prepare(choice.model, say.fetching)
     plan = api.plan(choice)

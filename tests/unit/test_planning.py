@@ -229,3 +229,52 @@ def test_threads_and_time() -> None:
 def test_the_memory_limit_is_the_settings_or_four_fifths_of_what_is_free() -> None:
     assert planning.memory_limit(make.machine(), None) == 8_000_000_000
     assert planning.memory_limit(make.machine(), 5) == 5
+
+
+def test_compiling_brings_a_static_cache_wherever_the_slot_is_open() -> None:
+    plan = planned(make.choice("compile", "bf16+compile+static_cache"))
+    assert keys(plan) == ["fp32+sdpa", "fp32+sdpa+compile+static_cache", "bf16+sdpa+compile+static_cache"]
+    assert plan.variants[1].techniques == ("fp32", "sdpa", "compile", "static_cache")
+    assert keys(planned(make.choice("compile", baseline="no_cache")))[1] == "fp32+sdpa+compile+static_cache"
+    (refused,) = planned(make.choice("no_cache+compile")).skipped
+    assert refused.key == "fp32+sdpa+compile+no_cache"
+    assert "cache of fixed length" in refused.obstacle.reason
+
+
+def test_compiling_needs_a_compiler_and_a_model_that_can_be() -> None:
+    bare = make.machine(cpp_compiler=None)
+    (refused,) = planning.plan(make.choice("compile"), bare, make.checkpoint(), PLENTY).skipped
+    assert "no C++ compiler" in refused.obstacle.reason
+    assert "g++" in refused.obstacle.remedy
+    hosted = make.machine(hosted="ZeroGPU")
+    assert (
+        "ZeroGPU" in planning.plan(make.choice("compile"), hosted, make.checkpoint(), PLENTY).skipped[0].obstacle.reason
+    )
+    assert "llama4" in planned(make.choice("compile"), model_type="llama4_text").skipped[0].obstacle.reason
+    assert "rwkv" in planned(make.choice("static_cache"), model_type="rwkv").skipped[0].obstacle.reason
+
+
+def rungs(*stacks: str, missing: tuple[str, ...] = ()) -> list[str]:
+    return list(planning.ladder(stacks, lambda technique: technique.id not in missing))
+
+
+def test_the_ladder_puts_each_step_on_top_of_the_last_in_the_taught_order() -> None:
+    taught = ["bf16", "bf16+compile", "bf16+torchao_int8_weight_only+compile"]
+    assert rungs("torchao_int8_weight_only", "compile", "bf16") == taught
+    assert rungs("bf16+compile+torchao_int8_weight_only") == taught
+    assert rungs("bf16", "fp16", "eager") == ["bf16", "fp16", "bf16+eager"]
+    assert rungs("bf16", "int8_dynamic", "prompt_lookup") == ["bf16", "bf16+int8_dynamic", "bf16+prompt_lookup"]
+    assert rungs("bf16", "compile", "static_cache", missing=("compile",)) == [
+        "bf16",
+        "bf16+static_cache",
+        "bf16+compile+static_cache",
+    ]
+    assert rungs("compile", "prompt_lookup") == ["compile", "compile+prompt_lookup"]
+    plan = planned(make.choice(*rungs(*taught)))
+    assert keys(plan)[1:] == [
+        "bf16+sdpa",
+        "bf16+sdpa+compile+static_cache",
+        "bf16+sdpa+torchao_int8_weight_only+compile+static_cache",
+    ]
+    with pytest.raises(ChoiceError):
+        rungs("bf61")

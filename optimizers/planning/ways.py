@@ -1,0 +1,44 @@
+"""Three ways from ticked techniques to stacks: each alone, the ladder, and stacks written by hand (as they are).
+
+Covers the ladder's order and what it carries upward. Whether a rung can run here is decided in `plans.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from optimizers.planning.stacks import completed, in_slot_order, known, parse_stack
+from optimizers.schema import Slot
+from optimizers.techniques.base import Technique
+
+Way = Literal["alone", "ladder"]
+
+# The order in which the guides teach: numbers first, then what is fused and compiled, then smaller weights.
+TAUGHT: tuple[Slot, ...] = ("precision", "attention", "cache", "compile", "weights", "decoding", "runtime")
+
+
+def ladder(stacks: Iterable[str], available: Callable[[Technique], bool]) -> tuple[str, ...]:
+    """Stacks in which each step stands on top of the last, in the order that the guides teach.
+
+    Every technique named in `stacks` gets one step. Of several for one slot each gets a step on the same height, and
+    the first is carried upward. What is not available, or does not go with what is below it, gets its step, which the
+    plan then explains, and is not carried. Raises ChoiceError for what is no stack."""
+    named = dict.fromkeys(name for stack in stacks for name in parse_stack(stack))
+    steps: list[str] = []
+    carried: tuple[str, ...] = ()
+    for technique in sorted(known(named), key=lambda technique: TAUGHT.index(technique.slot)):
+        below = tuple(other.id for other in known(carried) if not _share_a_slot(other, technique))
+        stack = in_slot_order((*below, technique.id))
+        steps.append("+".join(stack))
+        if len(below) == len(carried) and available(technique) and not _conflicts(completed(stack, ())):
+            carried = stack
+    return tuple(dict.fromkeys(steps))
+
+
+def _share_a_slot(one: Technique, other: Technique) -> bool:
+    return bool({one.slot, *one.also_fills} & {other.slot, *other.also_fills})
+
+
+def _conflicts(stack: tuple[str, ...]) -> bool:
+    return any(other in technique.conflicts for technique in known(stack) for other in stack)
