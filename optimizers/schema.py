@@ -81,7 +81,8 @@ class Checkpoint:
     `linear_parameters` counts the two-dimensional weights that are not embeddings (the output head counts when it is
     stored apart); `layer_kinds` names the modules that hold them ("Linear", "Conv1D").
     `quantization` is the checkpoint's own method (None when plain). `low_bit_grid` is a sentence when the stored
-    weights lie on a 4-bit grid although stored wider, else None."""
+    weights lie on a 4-bit grid although stored wider, else None. `linear_widths` are the input widths of those weights,
+    each once, ascending."""
 
     id: str
     source: Source
@@ -105,6 +106,7 @@ class Checkpoint:
     quantization: str | None = None
     low_bit_grid: str | None = None
     licence: str | None = None
+    linear_widths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

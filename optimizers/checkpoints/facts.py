@@ -90,6 +90,7 @@ def _facts(
         quantization=quantization,
         low_bit_grid=None if quantization else low_bit_grid(matrices),
         licence=licence or _licence(folder),
+        linear_widths=tuple(sorted({tensor.shape[1] for tensor in matrices})),
     )
 
 

@@ -46,7 +46,8 @@ class GenerationOptions:
 
 @dataclass(frozen=True)
 class LoadContext:
-    """What a technique may know while its variant loads. `precision` is the torch dtype's name that the stack names."""
+    """What a technique may know while its variant loads. `precision` is the torch dtype's name that the stack names,
+    `device` where the weights will be ("cpu" or "cuda")."""
 
     checkpoint: Checkpoint
     precision: str
@@ -54,6 +55,7 @@ class LoadContext:
     longest_tokens: int
     instruction_sets: tuple[str, ...]
     seed: int = 0
+    device: str = "cpu"
 
 
 def _available(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:

@@ -141,9 +141,11 @@ class _Layer:
         if self.head:
             tied = ", tied to the input embedding" if self.tied else ""
             return f"output head{tied}: left as it was"
+    width: int | None = None
         if self.kind != "Linear":
             return f"{self.kind} layer, not nn.Linear"
-        return "nn.Linear layer left as it was"
+        wide = f" of width {self.width}" if self.width else ""
+        return f"nn.Linear layer{wide} left as it was"
 
 
 def _layers(model: Any) -> Iterator[_Layer]:
@@ -157,7 +159,8 @@ def _layers(model: Any) -> Iterator[_Layer]:
             continue
         converted = packed or not weight.is_floating_point() or hasattr(weight, "__tensor_flatten__")
         tied = not packed and weight is embedding
-        yield _Layer(name, type(module).__name__, converted, module is head, tied)
+        width = getattr(module, "in_features", None)
+        yield _Layer(name, type(module).__name__, converted, module is head, tied, width)
 
 
 def _skipped(layers: list[_Layer]) -> tuple[SkippedModule, ...]:
@@ -195,7 +198,7 @@ def attention_in(counts: dict[str, int], asked: str | None) -> tuple[str, str]:
     """Attention ("sdpa", "eager", "flash_attention_2", "flex_attention" or "none") and its kernel, from the profiler's
     names and how often each ran in a request of two tokens. `asked` matters only for flex attention, which has no name
     there when it is compiled; where it falls back, every layer has a softmax of its own."""
-    flash = next((key for key in counts if key.startswith(_FLASH)), None)
+    flash = next((key for key in counts if _FLASH in key), None)
     if flash is not None:
         return "flash_attention_2", flash
     if _SDPA in counts:

@@ -29,6 +29,7 @@ NOT_APPLIED = {
     ("int8_dynamic", "tiny-gpt2"),
     ("torchao_int8_weight_only", "tiny-gpt2"),
     ("torchao_int8_dynamic", "tiny-gpt2"),
+    ("torchao_int4_weight_only", "tiny-gpt2"),
 }
 NEW_TOKENS = 6
 # Compiling costs half a minute of two cores: one technique on one model stands for all that compile.
@@ -174,6 +175,16 @@ def test_bytes_of_dynamic_int8_hold_the_head_twice(outcomes: dict[tuple[str, str
     assert counted.bytes_by_dtype["float32"] == (EMBEDDING + NORMS) * 4 + ROTARY_BYTES
     assert counted.modules_converted == 15
     assert any("output head" in note for note in outcome.loaded.notes)
+
+
+def test_bytes_of_torchao_int4_are_half_a_byte_a_weight_and_two_numbers_a_group(
+    outcomes: dict[tuple[str, str], Outcome],
+) -> None:
+    counted = outcomes["torchao_int4_weight_only", "tiny-llama"].census.census
+    # groups of 32 where the widths are not known, each with a float32 scale and zero point
+    assert counted.bytes_by_dtype["uint8"] == LINEARS / 2
+    assert counted.bytes_by_dtype["float32"] == (EMBEDDING + NORMS) * 4 + ROTARY_BYTES + LINEARS // 32 * 8
+    assert counted.modules_converted == 14
 
 
 @pytest.mark.parametrize("name", ["bnb_nf4", "bnb_fp4"])

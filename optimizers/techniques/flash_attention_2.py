@@ -1,0 +1,59 @@
+"""FlashAttention-2: fused attention for NVIDIA GPUs, from the flash-attn package or a kernel build of the hub.
+
+Never replaced by another attention: where it cannot run it is not available, and the census tells what ran.
+"""
+
+from __future__ import annotations
+
+from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.shared import attention_ran
+
+LEAST_CAPABILITY = (8, 0)
+HUB_BUILD = "kernels-community/flash-attn2"
+_REMEDY = "Run it on such a GPU; here use sdpa, which is fused as well."
+
+
+def _options(context: LoadContext) -> LoadOptions:
+    import importlib.util
+
+    own = importlib.util.find_spec("flash_attn") is not None
+    return LoadOptions(attention="flash_attention_2" if own else HUB_BUILD)
+
+
+def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
+    needs = "FlashAttention-2 needs an NVIDIA GPU of compute capability 8.0 or higher"
+    if not machine.gpus:
+        return Obstacle(f"{needs}, and this machine has no GPU.", _REMEDY)
+    best = max(machine.gpus, key=lambda gpu: gpu.compute_capability)
+    if best.compute_capability < LEAST_CAPABILITY:
+        has = ".".join(map(str, best.compute_capability))
+        return Obstacle(f"{needs}, and the {best.name} has {has}.", _REMEDY)
+    if machine.packages.get("flash-attn") is None and machine.packages.get("kernels") is None:
+        return Obstacle(
+            "Neither the Python package flash-attn nor kernels, which fetches a build from the hub, is installed.",
+            "Install one: pip install kernels",
+        )
+    return None
+
+
+TECHNIQUE = Technique(
+    id="flash_attention_2",
+    slot="attention",
+    title="FlashAttention-2",
+    summary="Attention in one kernel that never writes the table of scores to memory; for NVIDIA GPUs.",
+    promises=(
+        Promise(
+            "Faster than plain attention, the more so on long prompts",
+            "faster prompt reading",
+            "flash-attn documentation, github.com/Dao-AILab/flash-attention",
+            "prefill",
+            1.0,
+            None,
+        ),
+    ),
+    why_not=_why_not,
+    options=_options,
+    verify=attention_ran("flash_attention_2", "FlashAttention-2"),
+    conflicts={"fp32": "FlashAttention-2 computes in 16 bits only: write bf16+flash_attention_2."},
+)

@@ -1,0 +1,48 @@
+"""8-bit floating-point weights and arithmetic (torchao float8): for GPUs that multiply in float8.
+
+The output head stays as it was (transformers leaves it out). torchao's defaults: one scale for each tensor.
+"""
+
+from __future__ import annotations
+
+from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, weights_need
+
+LEAST_CAPABILITY = (8, 9)
+_SOURCE = "torchao documentation, Float8DynamicActivationFloat8WeightConfig"
+_REMEDY = "Run it on such a GPU; here use torchao_int8_weight_only or torchao_int8_dynamic."
+
+
+def _options(context: LoadContext) -> LoadOptions:
+    from torchao.quantization import Float8DynamicActivationFloat8WeightConfig
+    from transformers import TorchAoConfig
+
+    return LoadOptions(quantization=TorchAoConfig(Float8DynamicActivationFloat8WeightConfig()))
+
+
+def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
+    needs = "Float8 arithmetic needs an NVIDIA GPU of compute capability 8.9 or higher"
+    if not machine.gpus:
+        return Obstacle(f"{needs}, and this machine has no GPU.", _REMEDY)
+    best = max(machine.gpus, key=lambda gpu: gpu.compute_capability)
+    if best.compute_capability < LEAST_CAPABILITY:
+        has = ".".join(map(str, best.compute_capability))
+        return Obstacle(f"{needs}, and the {best.name} has {has}.", _REMEDY)
+    return weights_need("torchao")(machine, checkpoint)
+
+
+TECHNIQUE = Technique(
+    id="torchao_float8_dynamic",
+    slot="weights",
+    title="8-bit floating point (torchao float8)",
+    summary="Linear layers stored and computed in 8-bit floating point; for recent GPUs.",
+    promises=(
+        Promise("Half the memory of bf16", "under 0.55x the bytes", _SOURCE, "weights_bytes", None, 0.55),
+        Promise("Faster where the GPU multiplies in float8", "faster", _SOURCE, "decode", 1.0, None),
+    ),
+    why_not=_why_not,
+    options=_options,
+    verify=linears_converted("torchao", LINEAR_ONLY),
+    linear_bytes=1.0,
+)

@@ -1,0 +1,71 @@
+"""4-bit weights (torchao): 16 levels for each group of weights in a row, turned back into numbers as they are used.
+
+The output head stays as it was (transformers leaves it out). The group size is the largest of 128, 64 and 32 that
+divides the width of every linear layer, since torchao passes over, without a word, each layer that it does not divide.
+On a processor the layout is the one that torchao's prototype holds; its default layout is for GPUs.
+"""
+
+from __future__ import annotations
+
+from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, weights_need
+
+GROUP_SIZES = (128, 64, 32)
+_SOURCE = "torchao documentation, Int4WeightOnlyConfig"
+# Half a byte, and a scale and a zero point of 4 bytes each for a group of 64.
+_LINEAR_BYTES = 0.5 + 8 / 64
+
+
+def group_size(widths: tuple[int, ...]) -> int:
+    """The largest group size that divides every width, else the one that divides the most; 32 where none is known."""
+    known = widths or GROUP_SIZES[-1:]
+    return max(GROUP_SIZES, key=lambda size: (sum(width % size == 0 for width in known), size))
+
+
+def _options(context: LoadContext) -> LoadOptions:
+    from transformers import TorchAoConfig
+
+    size = group_size(context.checkpoint.linear_widths)
+    if context.device == "cuda":
+        from torchao.quantization import Int4WeightOnlyConfig
+
+        return LoadOptions(quantization=TorchAoConfig(Int4WeightOnlyConfig(group_size=size)))
+    from torchao.prototype.quantization.int4 import PrototypeInt4WeightOnlyConfig
+
+    return LoadOptions(quantization=TorchAoConfig(PrototypeInt4WeightOnlyConfig(group_size=size)))
+
+
+def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
+    obstacle = weights_need("torchao")(machine, checkpoint)
+    widths = checkpoint.linear_widths if checkpoint else ()
+    if obstacle or not widths or any(width % size == 0 for width in widths for size in GROUP_SIZES):
+        return obstacle
+    return Obstacle(
+        f"No group size of torchao's 4-bit weights (128, 64, 32) divides the width of this model's layers "
+        f"({', '.join(map(str, widths[:4]))}): every layer would be passed over.",
+        "Use 8-bit weights for this model.",
+    )
+
+
+def _warn(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
+    if machine.gpus:
+        return None
+    return "On a processor torchao's 4-bit weights save memory and are very slow: about one token a second."
+
+
+TECHNIQUE = Technique(
+    id="torchao_int4_weight_only",
+    slot="weights",
+    title="4-bit weights (torchao)",
+    summary="Linear layers stored in 4 bits with a scale for each group of weights, widened as they are used.",
+    promises=(
+        Promise("Over 4x less memory than fp32", "under 0.25x the bytes", _SOURCE, "weights_bytes", None, 0.25),
+        Promise("Faster decoding: a quarter of the bytes are read", "faster", _SOURCE, "decode", 1.0, None),
+    ),
+    why_not=_why_not,
+    warn=_warn,
+    options=_options,
+    verify=linears_converted("torchao", LINEAR_ONLY),
+    linear_bytes=_LINEAR_BYTES,
+)
