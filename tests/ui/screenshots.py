@@ -100,7 +100,7 @@ def deep(page: Page, address: str) -> None:
 def offline(page: Page, address: str) -> None:
     opened("streaming", ".lv-lane")(page, address)
     page.context.set_offline(True)
-    page.wait_for_selector("html.lv-offline", timeout=30_000)
+    page.wait_for_selector("#lv-connection")
 
 
 STATES: dict[str, Steps] = {
@@ -130,7 +130,7 @@ def shoot(browser: Browser, address: str, state: str, width: int, theme: str, to
     context = browser.new_context(viewport=size, color_scheme="dark" if theme == "dark" else "light")
     context.add_init_script(f"({_SHIFT})()")
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(240_000)
     STATES[state](page, address)
     page.wait_for_timeout(700)
     shift = float(page.evaluate("window.__shift"))
@@ -138,7 +138,7 @@ def shoot(browser: Browser, address: str, state: str, width: int, theme: str, to
     height = int(page.evaluate("Math.ceil(document.querySelector('.main.fillable').getBoundingClientRect().height)"))
     page.set_viewport_size({"width": width, "height": max(height, WIDTHS[width])})
     page.wait_for_timeout(300)
-    page.screenshot(path=to / f"{state}-{width}-{theme}.png", timeout=60_000)
+    page.screenshot(path=to / f"{state}-{width}-{theme}.png", timeout=240_000)
     context.close()
     return shift
 

@@ -36,9 +36,9 @@ from optimizers.schema import (
 
 # Runs that stand still, for pictures: (share done, status).
 STILLS: dict[str, tuple[float, RunStatus]] = {
-    "loading": (0.05, "running"),
-    "streaming": (0.58, "running"),
-    "between": (0.5, "running"),
+    "loading": (0.08, "running"),
+    "streaming": (0.56, "running"),
+    "between": (0.48, "running"),
     "done": (1.0, "done"),
     "stopped": (0.7, "cancelled"),
     "failed": (0.3, "failed"),
