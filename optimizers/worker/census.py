@@ -135,13 +135,13 @@ class _Layer:
     converted: bool
     head: bool
     tied: bool
+    width: int | None = None
 
     @property
     def why_skipped(self) -> str:
         if self.head:
             tied = ", tied to the input embedding" if self.tied else ""
             return f"output head{tied}: left as it was"
-    width: int | None = None
         if self.kind != "Linear":
             return f"{self.kind} layer, not nn.Linear"
         wide = f" of width {self.width}" if self.width else ""
