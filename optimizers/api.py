@@ -45,7 +45,7 @@ def techniques(model: str | None = None) -> TechniqueList:
 
     A local folder is only looked at where the settings allow it. Raises CheckpointError."""
     here = machine.describe()
-    checkpoint = prepare(model, folders=settings().allow_folders) if model else None
+    checkpoint = None if model is None else prepare(model, folders=settings().allow_folders)
     rows = tuple(_row(technique, here, checkpoint) for technique in all_techniques().values())
     return TechniqueList(here, rows)
 
@@ -110,7 +110,7 @@ def choose(
         stacks = planning.ladder(stacks, lambda technique: technique.why_not(here, None) is None)
     for stack in (*stacks, *filter(None, [baseline])):
         planning.parse_stack(stack)
-    return Choice(model or default_model()[0], stacks, workload, baseline or None)
+    return Choice(default_model()[0] if model is None else model, stacks, workload, baseline or None)
 
 
 def plan(choice: Choice, folders: bool = True) -> Plan:

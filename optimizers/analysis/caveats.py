@@ -72,7 +72,10 @@ def _checkpoint(record: Record, measured: Sequence[Measurement]) -> Iterator[Cav
             "raw_prompt", text, "Use an instruction-tuned checkpoint, or word prompts as text to be continued."
         )
     if not checkpoint.has_pad_token:
-        text = "The tokenizer has no pad token: the end-of-sequence token stands in, with an explicit attention mask."
+        text = (
+            "The tokenizer has no pad token: the end-of-sequence token, if there is one, stands in, with an explicit "
+            "attention mask."
+        )
         yield Caveat("no_pad_token", text, NO_REMEDY)
 
 
@@ -102,9 +105,8 @@ def _replica(record: Record, base: Measurement | None) -> Iterator[Caveat]:
 
 def _noisy(floor: NoiseFloor) -> Iterator[Caveat]:
     if floor.decode is not None and floor.decode > NOISY:
-        text = (
-            f"The baseline's two processes may differ by {floor.decode:.0%} in decoding speed: smaller gains are noise."
-        )
+        how_much = f"{floor.decode:.0%}" if floor.decode < 1 else "100% or more"
+        text = f"The baseline's two processes may differ by {how_much} in decoding speed: smaller gains are noise."
         yield Caveat("noisy", text, "Close other programs, or ask for more rounds.")
 
 

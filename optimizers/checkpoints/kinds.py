@@ -123,7 +123,8 @@ def _mapping_in(source: str, table: str) -> dict[str, tuple[str, ...]]:
 def _refuse_code(said: dict[str, Any], folder: Path, where: str, kind: str) -> None:
     """Raise CheckpointRefused when the auto_map of a file names a class that is not transformers' own for this kind."""
     wanted = said.get("auto_map")
-    for auto_class in _OWN_CLASSES if isinstance(wanted, dict) else ():
+    wanted = wanted if isinstance(wanted, dict) else {}
+    for auto_class in _OWN_CLASSES:
         # "modeling_x.XForCausalLM", or with a repository before it: "owner/name--modeling_x.XForCausalLM"
         named = str(wanted.get(auto_class, "")).rsplit(".", 1)[-1]
         if auto_class in wanted and named not in _own_classes(auto_class).get(kind, ()):

@@ -46,6 +46,7 @@ class Conductor:
         self._others = [Member(board, variant) for variant in others]
         self._second = Member(board, first, replica=True)
         everyone = (self._baseline, *self._others, self._second)
+        self._first_tokens = min(FIRST_TOKENS, self._work.max_new_tokens)  # no request is longer than what fits
         self._pace = Pace(board.plan, [member.name for member in everyone])
         self._rounds = Rounds(board, self._pace, self._guarded)
         self._passages: tuple[protocol.Passage, ...] = ()
@@ -88,7 +89,7 @@ class Conductor:
         """Load and stream the baseline's answers, alone: they are the reference, and warm it up."""
         member.start()
         self._reference = self._room_for(member.load(self._longest()).vocab_size)
-        member.warm_up(self._work.prompts[0], FIRST_TOKENS)
+        member.warm_up(self._work.prompts[0], self._first_tokens)
         self._board.live.stage("the baseline answers first")
         self._passages = tuple(self._answer(number) for number in range(len(self._work.prompts)))
         return True
@@ -129,7 +130,7 @@ class Conductor:
         if member.replica:
             member.warm_up(self._work.prompts[0], self._work.max_new_tokens)
             return True
-        member.warm_up(self._work.prompts[0], FIRST_TOKENS)
+        member.warm_up(self._work.prompts[0], self._first_tokens)
         member.score(self._passages, self._reference)
         taken = member.census()
         if taken.obstacle is None:
@@ -223,14 +224,15 @@ class Conductor:
     def _settle(self, status: RunStatus) -> None:
         """Say why those that did not come to their end did not."""
         lanes = self._board.live.snapshot().lanes
-        reason = "The comparison was stopped before this variant was measured."
+        reason, remedy = "The comparison was stopped before this variant was measured.", "Run the comparison again."
         if status == "failed":
             reason = "The comparison failed before this variant was measured."
             if lanes[0].status == "failed":
                 reason = "The baseline failed, so there is nothing to compare with."
+                remedy = "Its row says why; then run the comparison again, or pick another baseline."
         for lane in lanes:
             if lane.status not in FINAL_STATUSES:
-                event = protocol.StatusChanged("cancelled", reason, "Run the comparison again.")
+                event = protocol.StatusChanged("cancelled", reason, remedy)
                 self._board.say(lane.key, event)
 
     def _longest(self) -> int:

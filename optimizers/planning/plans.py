@@ -62,6 +62,8 @@ def plan(
     own = filling(baseline, checkpoint)
     setting = _Setting(machine, checkpoint, choice.workload, limit_bytes, own)
     first = _variant(baseline, (), setting)
+    if any(key_of(completed(stack, own)) == first.key for stack in stacks):
+        notes.append(f"{first.key} is the baseline itself, so it has one row, not two.")
     variants, skipped = _sorted_out(stacks, first, setting)
     return _assembled(choice, setting, (first, *variants), skipped, notes)
 

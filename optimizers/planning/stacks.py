@@ -15,6 +15,7 @@ from optimizers.techniques.base import Technique
 
 PLAIN_BASELINE = "fp32+sdpa"
 AS_STORED = "library_default"
+STORED = "stored"
 STORED_PRECISION = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -34,18 +35,23 @@ def parse_stack(text: str) -> tuple[str, ...]:
 
 
 def key_of(techniques: Sequence[str]) -> str:
-    """The stable name of a completed stack: its ids in slot order, joined by plus signs."""
-    return "+".join(in_slot_order(techniques))
+    """The stable name of a completed stack: its ids in slot order, joined by plus signs, after "stored" where the
+    precision is left as it is stored, which no id says."""
+    named = in_slot_order(techniques)
+    precise = any("precision" in _slots(technique) for technique in known(named))
+    return "+".join(named if precise else (STORED, *named))
 
 
 def filling(baseline: tuple[str, ...], checkpoint: Checkpoint) -> tuple[str, ...]:
     """What fills the slots that a stack does not name. The checkpoint as stored is spelt out, so that a stack which
-    names only its attention still has a precision; a quantized one keeps its own."""
+    names only its attention still has a precision; where no technique stores as it does (quantized, float64) it keeps
+    its own."""
     if AS_STORED not in baseline:
         return baseline
-    if checkpoint.quantization is not None:
+    precision = STORED_PRECISION.get(checkpoint.stored_dtype)
+    if checkpoint.quantization is not None or precision is None:
         return ("sdpa",)
-    return parse_stack(f"{STORED_PRECISION.get(checkpoint.stored_dtype, 'bf16')}+sdpa")
+    return parse_stack(f"{precision}+sdpa")
 
 
 def completed(stack: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:

@@ -58,8 +58,8 @@ def stored_as(dtype: str) -> Callable[[Census, Checkpoint], Obstacle | None]:
     def verify(census: Census, checkpoint: Checkpoint) -> Obstacle | None:
         if census.quantization is not None:
             return Obstacle(
-                f"The checkpoint is already quantized ({census.quantization}): its weights stay as stored, and {dtype} "
-                "sets only the type of what is not quantized.",
+                f"The checkpoint is already quantized ({census.quantization}): its quantized weights stay as stored, "
+                "whatever number format is asked for.",
                 "Compare it as stored (library default), or pick the unquantized checkpoint.",
             )
         floats = {name: count for name, count in census.bytes_by_dtype.items() if name in _FLOATS}

@@ -1,10 +1,12 @@
-"""What went wrong, in a sentence. The traceback goes to stderr, which is the variant's log.
+"""What went wrong, in a sentence. The traceback of what nobody foresaw goes to stderr, which is
+the variant's log.
 
 Covers turning an exception into `Failed`; raises nothing itself.
 """
 
 from __future__ import annotations
 
+import sys
 import traceback
 
 from optimizers.errors import LeversError
@@ -27,10 +29,11 @@ _DOING = {
 
 def failed(command: str, error: BaseException, techniques: tuple[Technique, ...] = ()) -> Failed:
     """The event for `error`, raised by the command of that kind; a technique of the stack may know what it means."""
+    if isinstance(error, LeversError):  # raised on purpose: its sentences say it all
+        sys.stderr.write(f"{error}\n")
+        return Failed(command, error.reason, error.remedy)
     traceback.print_exception(error)
     doing = _DOING.get(command, "The command")
-    if isinstance(error, LeversError):
-        return Failed(command, error.reason, error.remedy)
     known = next((found for technique in techniques if (found := technique.explain(str(error)))), None)
     if known is not None:
         return Failed(command, known.reason, known.remedy)

@@ -196,10 +196,12 @@ class Generator:
         if max_new_tokens < 1:
             raise ChoiceError(f"{max_new_tokens} new tokens were asked for.", "Ask for at least 1.")
         if limit and prompt_tokens + max_new_tokens > limit:
+            room = limit - prompt_tokens
+            more = f", or ask for at most {room} new tokens" if room > 0 else ""
             raise ChoiceError(
                 f"The prompt has {prompt_tokens} tokens and {max_new_tokens} new ones were asked for, "
                 f"but this model's context holds {limit}.",
-                f"Shorten the prompt, or ask for at most {max(0, limit - prompt_tokens)} new tokens.",
+                f"Shorten the prompt{more}.",
             )
 
     def prepare(self) -> float:

@@ -263,7 +263,8 @@ def _notes(model: Any, tokenizer: Any, generation: Any) -> tuple[str, ...]:
         notes.append("The model has no chat template: it gets each prompt as it is written (raw prompt).")
     if tokenizer.pad_token_id is None:
         notes.append(
-            "The tokenizer has no padding token: the end-of-sequence token stands in, with an explicit attention mask."
+            "The tokenizer has no padding token: the end-of-sequence token, if there is one, stands in, with an "
+            "explicit attention mask."
         )
     penalties = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "encoder_repetition_penalty": 1.0}
     kept_out = [name for name, plain in penalties.items() if getattr(generation, name, None) not in (None, plain)]

@@ -199,8 +199,8 @@ def logprobs_of(scores: torch.Tensor) -> torch.Tensor:
     logprobs = torch.log_softmax(scores.detach().to("cpu", torch.float32), dim=-1)
     if bool(logprobs.amax(-1).isnan().any()):  # a maximum passes NaN on, and is one cheap pass
         raise WorkerError(
-            "The model's scores are not numbers (NaN): this variant's number format overflows on this model.",
-            "Use bf16 or fp32 in its place.",
+            "The model's scores are not numbers (NaN): its weights are damaged, or this number format overflows.",
+            "Use bf16 or fp32; where that is what ran, fetch the checkpoint again.",
         )
     return logprobs
 

@@ -77,7 +77,20 @@ def test_open_slots_take_the_baselines_value(
     plan = planned(make.choice(*stacks, baseline=baseline))
     assert keys(plan) == expected
     assert plan.baseline == expected[0]
-    assert not plan.notes
+    same = ("fp32+sdpa is the baseline itself, so it has one row, not two.",) if "fp32" in stacks[-1:] else ()
+    assert plan.notes == (same if baseline is None else ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"quantization": "bitsandbytes 4-bit"}, ["library_default", "stored+eager"]),
+        ({"stored_dtype": "float64"}, ["library_default", "stored+eager"]),
+        ({"stored_dtype": "float16"}, ["library_default", "fp16+eager"]),
+    ],
+)
+def test_a_key_names_precision_and_attention_always(changes: dict[str, str], expected: list[str]) -> None:
+    assert keys(planned(make.choice("eager", baseline="library_default"), **changes)) == expected
 
 
 def test_titles_and_promises_are_of_what_differs_from_the_baseline() -> None:
@@ -135,7 +148,7 @@ def test_where_nothing_fits_it_is_a_sentence() -> None:
 
 def test_a_quantized_checkpoint_is_its_own_baseline_and_keeps_its_precision() -> None:
     plan = planned(make.choice("eager", "bnb_nf4"), quantization="bitsandbytes")
-    assert keys(plan) == ["library_default", "eager"]
+    assert keys(plan) == ["library_default", "stored+eager"]
     assert plan.notes == ("The checkpoint is quantized already (bitsandbytes), so the baseline is it as stored.",)
     assert "already quantized (bitsandbytes)" in plan.skipped[0].obstacle.reason
     assert plan.variants[0].predicted_bytes == 450_000_000 + 200_000_000 + 1_024_000 + 2_048_000  # as on disk
