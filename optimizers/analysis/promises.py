@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from optimizers.analysis import decoding_causes
 from optimizers.results import PromiseResult, Ratio, VariantResult
 from optimizers.schema import Plan, Promise
 
@@ -69,6 +70,8 @@ def _speed(promise: Promise, case: _Case) -> _Judged:
     if _within(promise, ratio.ratio):
         if ratio.verdict == "within noise" and promise.low is not None and promise.low >= 1:
             return measured, None, "The difference is within the noise, so it cannot be called faster."
+        if ratio.verdict == "within noise" and promise.high is not None and promise.high <= 1:
+            return measured, None, "The difference is within the noise, so it cannot be called slower."
         return measured, True, None
     if ratio.low is not None and ratio.high is not None and _overlaps(promise, ratio.low, ratio.high):
         return measured, None, "The interval reaches into the promised range; more rounds would decide."
@@ -128,7 +131,8 @@ def _no_native_fp16(case: _Case) -> str | None:
 
 
 def _no_native_int8(case: _Case) -> str | None:
-    if not case.has("int8") or case.has("weight_only") or case.plan.machine.gpus or case.processor_has(*_NATIVE_INT8):
+    computes = case.has("int8", "onnxruntime_int4") and not case.has("weight_only")
+    if not computes or case.plan.machine.gpus or case.processor_has(*_NATIVE_INT8):
         return None
     return "This processor has no instructions for int8 products (VNNI, AMX or their like)."
 
@@ -163,6 +167,8 @@ def _embeddings(case: _Case) -> str | None:
     checkpoint, census = case.plan.checkpoint, case.result.census
     if not checkpoint.parameters or census is None or not census.modules_converted:
         return None
+    if "GatherBlockQuantized" in census.operators:  # a graph whose embedding is quantized as well
+        return None
     share = 1 - checkpoint.linear_parameters / checkpoint.parameters
     if share < 0.1:
         return None
@@ -192,6 +198,10 @@ def _grid(case: _Case) -> str | None:
     return case.plan.checkpoint.low_bit_grid
 
 
+def _of_decoding(cause: decoding_causes.Cause) -> _Rule:
+    return lambda case: cause(case.result, case.plan)
+
+
 _SPEED: tuple[_Rule, ...] = (
     _other_baseline,
     _no_native_bf16,
@@ -200,6 +210,7 @@ _SPEED: tuple[_Rule, ...] = (
     _gpu_kernels,
     _not_compiled,
     _one_request,
+    *(_of_decoding(cause) for cause in decoding_causes.SPEED),
     _small_matrices,
 )
 _BYTES: tuple[_Rule, ...] = (_other_baseline, _embeddings, _skipped_modules, _program_itself)

@@ -15,7 +15,7 @@ from optimizers.worker.loading import Loaded
 def save(loaded: Loaded, folder: Path) -> int:
     """Write model and tokenizer into `folder`; returns the bytes written. Raises WorkerError when it cannot be."""
     if loaded.prepared:
-        names = " and ".join(technique.title for technique in loaded.techniques if technique.transform is not None)
+        names = " and ".join(item.title for item in loaded.techniques if item.transform or item.load)
         raise WorkerError(
             f"A model changed by {names} cannot be written as a checkpoint.",
             "Save the variant without it and apply it after loading.",

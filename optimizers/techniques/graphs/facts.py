@@ -1,0 +1,79 @@
+"""What the graph that a session loaded consists of: operators, bytes by dtype as stored, layers left unquantized.
+
+Read from the graph's own file and from the session, never from the recipe. Low-bit weights are packed into uint8.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from optimizers.schema import SkippedModule
+
+_QUANTIZED = ("MatMulNBits", "GatherBlockQuantized")
+_FUSED = "GroupQueryAttention"
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """`converted` counts layers with low-bit weights, `skipped` those that kept theirs, by cause."""
+
+    operators: dict[str, int]
+    bytes_by_dtype: dict[str, int]
+    converted: int
+    skipped: tuple[SkippedModule, ...]
+    attention: str
+
+
+@lru_cache(maxsize=1)
+def read(folder: Path) -> GraphFacts:
+    """The facts of the graph in `folder`; its weights are not read."""
+    import onnx
+
+    graph = onnx.load(folder / "model.onnx", load_external_data=False).graph
+    operators = Counter(node.op_type for node in graph.node)
+    initializers = {tensor.name: tensor for tensor in graph.initializer}
+    totals: Counter[str] = Counter()
+    for tensor in initializers.values():
+        totals[_name(tensor.data_type)] += _bytes(tensor)
+    return GraphFacts(
+        operators=dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
+        bytes_by_dtype=dict(sorted(totals.items())),
+        converted=sum(operators[name] for name in _QUANTIZED),
+        skipped=_skipped(graph, initializers),
+        attention=_FUSED if operators[_FUSED] else "unfused",
+    )
+
+
+def _name(data_type: int) -> str:
+    import onnx
+
+    return str(onnx.helper.tensor_dtype_to_np_dtype(data_type))
+
+
+def _bytes(tensor: Any) -> int:
+    """Bytes of an initializer as stored: what its place in the data file says, else its shape."""
+    import math
+
+    import onnx
+
+    said = {entry.key: entry.value for entry in tensor.external_data}
+    if "length" in said:
+        return int(said["length"])
+    return int(math.prod(tensor.dims) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+
+
+def _skipped(graph: Any, initializers: dict[str, Any]) -> tuple[SkippedModule, ...]:
+    """Layers whose weights are plain numbers: products, and the table of embeddings."""
+    causes: dict[str, list[str]] = {}
+    for node in graph.node:
+        weights = [initializers[name] for name in node.input if name in initializers]
+        two_dimensional = any(len(weight.dims) == 2 for weight in weights)
+        if node.op_type == "MatMul" and two_dimensional:
+            causes.setdefault("product left in floating point", []).append(node.name)
+        elif node.op_type == "Gather" and two_dimensional:
+            causes.setdefault("embedding table: rows are looked up, not multiplied", []).append(node.name)
+    return tuple(SkippedModule(names[0], why, len(names)) for why, names in causes.items())

@@ -1,0 +1,59 @@
+"""The `load` of a technique that runs a graph: find or write it, open it, hold it against PyTorch.
+
+Runs in a worker. Covers the order of things and what each second is counted as.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from optimizers.settings import settings
+from optimizers.techniques.base import LoadContext, LoadOptions
+from optimizers.techniques.graphs.recipes import Recipe
+
+FOLDER = "graphs"
+
+
+def loader(recipe: Recipe) -> Callable[[LoadContext, Callable[[str], None]], Any]:
+    """The `load` of a recipe."""
+
+    def load(context: LoadContext, stage: Callable[[str], None]) -> Any:
+        return load_graph(context, stage, recipe)
+
+    return load
+
+
+def load_graph(context: LoadContext, stage: Callable[[str], None], recipe: Recipe) -> Any:
+    """The model of the checkpoint's graph. Raises WorkerError when it cannot be written or is not the model.
+
+    PyTorch is left one thread: it does nothing but pick tokens here, and its pool would take turns with the graph's."""
+    import torch
+
+    from optimizers.techniques.graphs import decoder, export, gate, store
+
+    checkpoint = context.checkpoint
+
+    def make(goal: Path) -> None:
+        export.write(checkpoint.folder, goal, recipe, checkpoint.layers, stage)
+
+    start = time.perf_counter()
+    folder = store.find_or_make(settings().cache / FOLDER, checkpoint, recipe, make, stage)
+    prepare_s = time.perf_counter() - start
+    stage("opening the ONNX graph")
+    torch.set_num_threads(1)
+    model = decoder.load_model(folder, checkpoint.folder, context.threads, context.longest_tokens, prepare_s)
+    stage("holding the graph against PyTorch")
+    model.agreement = gate.check(model, folder, recipe.quantized)
+    return model
+
+
+def import_early(context: LoadContext) -> LoadOptions:
+    """The `options` of a graph: nothing for from_pretrained, but the library is imported now, so that its memory and
+    its time count as the program's and not as the model's."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(3)
+    return LoadOptions()

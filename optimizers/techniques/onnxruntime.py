@@ -1,0 +1,34 @@
+"""ONNX Runtime in fp32: the decoder as one graph with fused operators, run by a C++ engine.
+
+The graph comes from onnxruntime-genai's model builder, which writes it operator by operator (GroupQueryAttention,
+SkipSimplifiedLayerNormalization) instead of tracing it; transformers' generate() drives it. Before anything is measured
+the loaded graph must agree with PyTorch, on a single prompt and on a padded batch.
+"""
+
+from __future__ import annotations
+
+from optimizers.schema import Promise
+from optimizers.techniques.base import Technique
+from optimizers.techniques.graphs.loading import import_early, loader
+from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, Recipe, conflicts, graph_ran, why_not
+
+_SOURCE = "ONNX Runtime documentation: onnxruntime.ai/docs/performance"
+
+TECHNIQUE = Technique(
+    id="onnxruntime",
+    slot="runtime",
+    title="ONNX Runtime",
+    summary="The model as one fixed graph with fused steps, run by ONNX Runtime in place of PyTorch.",
+    promises=(
+        Promise(
+            "Faster inference than the framework it came from", "faster than PyTorch", _SOURCE, "decode", 1.0, None
+        ),
+    ),
+    also_fills=TAKEN_SLOTS,
+    why_not=why_not,
+    options=import_early,
+    load=loader(Recipe("fp32")),
+    verify=graph_ran(quantized=False),
+    slow_to_prepare=True,
+    conflicts=conflicts("onnxruntime"),
+)

@@ -1,0 +1,35 @@
+"""ONNX Runtime with 4-bit weights: the graph of `onnxruntime` with every product's weights in 4 bits.
+
+Blocks of 32 weights share one fp32 scale. Output head and embedding are converted too, and a tied pair is stored once.
+Products quantize each block of inputs as they come and compute in whole numbers (MatMulNBits at accuracy level 4).
+"""
+
+from __future__ import annotations
+
+from optimizers.schema import Promise
+from optimizers.techniques.base import Technique
+from optimizers.techniques.graphs.loading import import_early, loader
+from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, Recipe, conflicts, graph_ran, why_not
+from optimizers.techniques.shared import slow_int8
+
+_SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
+
+TECHNIQUE = Technique(
+    id="onnxruntime_int4",
+    slot="runtime",
+    title="ONNX Runtime, 4-bit weights",
+    summary="The ONNX Runtime graph with its weights in 4 bits, each block of 32 with a scale of its own.",
+    promises=(
+        Promise("Much smaller: 4-bit weights", "under 0.25x the bytes", _SOURCE, "weights_bytes", None, 0.25),
+        Promise("Faster where memory is the limit", "faster than fp32", _SOURCE, "decode", 1.0, None),
+    ),
+    also_fills=TAKEN_SLOTS,
+    why_not=why_not,
+    warn=slow_int8,
+    options=import_early,
+    load=loader(Recipe("int4")),
+    verify=graph_ran(quantized=True),
+    linear_bytes=0.5 + 4 / 32,
+    slow_to_prepare=True,
+    conflicts=conflicts("onnxruntime_int4"),
+)

@@ -1,0 +1,36 @@
+"""ONNX Runtime with 8-bit weights: the graph of `onnxruntime` with every product's weights in 8 bits.
+
+Blocks of 32 weights share one fp32 scale, symmetric; the output head is converted too, the embedding table is not (its
+rows are looked up, not multiplied). Products quantize each block of inputs as they come and compute in whole numbers
+(MatMulNBits at accuracy level 4), which is what instructions such as VNNI are for.
+"""
+
+from __future__ import annotations
+
+from optimizers.schema import Promise
+from optimizers.techniques.base import Technique
+from optimizers.techniques.graphs.loading import import_early, loader
+from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, Recipe, conflicts, graph_ran, why_not
+from optimizers.techniques.shared import slow_int8
+
+_SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
+
+TECHNIQUE = Technique(
+    id="onnxruntime_int8",
+    slot="runtime",
+    title="ONNX Runtime, 8-bit weights",
+    summary="The ONNX Runtime graph with its weights in 8 bits, each block of 32 with a scale of its own.",
+    promises=(
+        Promise("Smaller: 8-bit weights", "smaller than fp32", _SOURCE, "weights_bytes", None, 0.55),
+        Promise("Faster on processors with 8-bit instructions", "faster than fp32", _SOURCE, "decode", 1.0, None),
+    ),
+    also_fills=TAKEN_SLOTS,
+    why_not=why_not,
+    warn=slow_int8,
+    options=import_early,
+    load=loader(Recipe("int8")),
+    verify=graph_ran(quantized=True),
+    linear_bytes=1 + 4 / 32,
+    slow_to_prepare=True,
+    conflicts=conflicts("onnxruntime_int8"),
+)
