@@ -50,7 +50,8 @@ class Stages:
 
 @dataclass(frozen=True)
 class Latency:
-    """None where the request cannot carry the figure (one new token has no time per output token)."""
+    """None where the request cannot carry the figure (one new token has no time per output token). `tokens_per_step` is
+    the mean of new tokens for each pass through the model: above 1 where some were guessed ahead."""
 
     ttft_s: Stat | None
     time_per_output_token_s: Stat | None
@@ -58,6 +59,7 @@ class Latency:
     prefill_tokens_per_s: Stat | None
     total_s: Stat | None
     stages: Stages | None
+    tokens_per_step: float | None = None
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor
     for item in measured:
         found += _paths(item, noise)
         found += _left_out(item)
+        found += _decoded(item)
+        found += _compiled(item)
     for result in variants:
         found += _ties(result)
     found += _notes(record, {caveat.id for caveat in found})
@@ -156,6 +158,32 @@ def _left_out(item: Measurement) -> Iterator[Caveat]:
             "Shorter prompts or fewer new tokens leave fewer out; a variant whose figures are not finite is broken."
         )
         yield Caveat("positions_left_out", text, remedy, item.variant)
+
+
+def _decoded(item: Measurement) -> Iterator[Caveat]:
+    """Ways of decoding whose answers or scores are read in another way."""
+    way = item.census.decoding if item.census else ""
+    if way == "sampling":
+        text = f"The answers of {item.variant} are drawn by chance: they are not compared word by word."
+        yield Caveat("drawn", text, "Judge it by KL divergence, which is read from its scores.", item.variant)
+    if way == "prompt_lookup":
+        text = f"{item.variant} was timed guessing ahead and scored token by token without guesses."
+        yield Caveat("scored_plainly", text, NO_REMEDY, item.variant)
+
+
+def _compiled(item: Measurement) -> Iterator[Caveat]:
+    """Where compiled code came from, and whether more was compiled while requests ran."""
+    found = item.census.compile if item.census else None
+    if found is None:
+        return
+    if found.from_cache is not None and item.cost is not None and item.cost.prepare_s > 0:
+        took = f"Compiling {item.variant} took {item.cost.prepare_s:.0f} s"
+        text = f"{took}, code from an earlier run included." if found.from_cache else f"{took}, from scratch."
+        remedy = NO_REMEDY if found.from_cache else "The code is kept: the next run with such lengths starts sooner."
+        yield Caveat("compiled_warm" if found.from_cache else "compiled_cold", text, remedy, item.variant)
+    if found.late_graphs:
+        text = f"{item.variant} compiled {found.late_graphs} more times while requests ran, which slows those requests."
+        yield Caveat("recompiled", text, "Use prompts of like length, or leave compiling out.", item.variant)
 
 
 def _ties(result: VariantResult) -> Iterator[Caveat]:

@@ -20,12 +20,20 @@ def first_divergence(variant: Output, baseline: Output) -> int | None:
 
 
 def divergences(variant: Measurement, baseline: Measurement) -> tuple[Divergence, ...]:
-    """One for each prompt that both answered, with both sides' candidates where they were scored at that token."""
+    """One for each prompt that both answered, with both sides' candidates where they were scored at that token; none
+    where tokens were drawn by chance: such answers differ without meaning anything by it."""
+    if drawn(variant) or drawn(baseline):
+        return ()
     answers = {output.prompt: output for output in baseline.outputs}
     scores = {passage.name: passage for passage in variant.scores}
     return tuple(
         _divergence(output, answers[output.prompt], scores) for output in variant.outputs if output.prompt in answers
     )
+
+
+def drawn(measurement: Measurement) -> bool:
+    """Whether this variant's answers were drawn by chance."""
+    return measurement.census is not None and measurement.census.decoding == "sampling"
 
 
 def _divergence(output: Output, answer: Output, scores: Mapping[str, PassageScores]) -> Divergence:

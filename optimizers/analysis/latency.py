@@ -23,6 +23,7 @@ def latency(samples: Sequence[Sample]) -> Latency | None:
         prefill_tokens_per_s=_stat(requests.prefill_tokens_per_s, timings),
         total_s=stat([timing.total_s for timing in timings]),
         stages=_stages(timings),
+        tokens_per_step=_tokens_per_step(timings),
     )
 
 
@@ -39,6 +40,12 @@ def point(samples: Sequence[Sample], figures: Latency, batch_size: int) -> Point
 
 def _stat(figure: Callable[[Timing], float | None], timings: Sequence[Timing]) -> Stat | None:
     return stat([value for timing in timings if (value := figure(timing)) is not None])
+
+
+def _tokens_per_step(timings: Sequence[Timing]) -> float | None:
+    counted = [timing for timing in timings if timing.steps]
+    steps = sum(timing.steps or 0 for timing in counted)
+    return sum(len(timing.token_times_s) for timing in counted) / steps if steps else None
 
 
 def _stages(timings: Sequence[Timing]) -> Stages:
