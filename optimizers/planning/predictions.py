@@ -22,17 +22,25 @@ DECODE_S_PER_PARAMETER = 4.8e-10
 PREFILL_S_PER_PARAMETER = 2.1e-11
 WEIGHTS_SLOWDOWN = 2.0
 MOST_USEFUL_THREADS = 8
+COMPILER_BYTES = 500_000_000
+COMPILE_S_PER_LAYER = 3.0
 
 
 def process_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint, workload: Workload) -> int:
     """Peak bytes of one process: libraries, weights (and, under a quantizer, the unquantized ones that it starts from),
-    the key-value cache of one request (as if no heads were shared), and logits of one window with their softmax."""
+    the key-value cache of one request (as if no heads were shared), logits of one window with their softmax, and the
+    compiler where there is one."""
     loaded, kept = _weights(techniques, checkpoint)
     element = _element_bytes(techniques, checkpoint)
     tokens = max(PROMPT_TOKENS + workload.max_new_tokens, WINDOW_POSITIONS)
     cache = 2 * checkpoint.layers * checkpoint.hidden_size * tokens * element
     logits = 2 * 4 * checkpoint.vocab_size * WINDOW_POSITIONS
-    return int(RUNTIME_BYTES + max(loaded, kept) + cache + logits)
+    compiler = COMPILER_BYTES if _compiles(techniques) else 0
+    return int(RUNTIME_BYTES + max(loaded, kept) + cache + logits + compiler)
+
+
+def _compiles(techniques: Sequence[Technique]) -> bool:
+    return any(technique.slot == "compile" for technique in techniques)
 
 
 def _weights(techniques: Sequence[Technique], checkpoint: Checkpoint) -> tuple[float, float]:
@@ -57,8 +65,9 @@ def seconds(variants: Sequence[Sequence[Technique]], checkpoint: Checkpoint, wor
     """Seconds that a comparison will take, the baseline first in `variants` and once more at the end.
 
     A token costs each parameter one visit, shared by the threads up to 8 (then memory is the limit); a quantizer is
-    taken to double that. Each process starts, loads, scores the answers and the text, and takes its turns. A budget in
-    seconds replaces the turns, after the first round. The constants are of a two-core server processor."""
+    taken to double that, and a layer takes 3 s to compile the first time. Each process starts, loads, scores the
+    answers and the text, and takes its turns. A budget in seconds replaces the turns, after the first round. The
+    constants are of a two-core server processor."""
     speed = min(threads, MOST_USEFUL_THREADS)
     tokens = workload.max_new_tokens
     per_token = checkpoint.parameters * DECODE_S_PER_PARAMETER / speed
@@ -68,6 +77,7 @@ def seconds(variants: Sequence[Sequence[Technique]], checkpoint: Checkpoint, wor
     for techniques in (*variants, variants[0]):
         slower = WEIGHTS_SLOWDOWN if any(technique.slot == "weights" for technique in techniques) else 1.0
         load = START_S + checkpoint.parameters * LOAD_S_PER_PARAMETER
+        load += checkpoint.layers * COMPILE_S_PER_LAYER if _compiles(techniques) else 0.0
         preparing += load + answers * per_token * slower + TEXT_POSITIONS * per_prompt_token
         turns += tokens * per_token * slower + PROMPT_TOKENS * per_prompt_token
     if workload.seconds is not None:

@@ -267,6 +267,13 @@ def test_compiling_needs_a_compiler_and_a_model_that_can_be() -> None:
     assert "rwkv" in planned(make.choice("static_cache"), model_type="rwkv").skipped[0].obstacle.reason
 
 
+def test_compiling_takes_memory_and_time() -> None:
+    plan = planned(make.choice("compile"))
+    assert plan.variants[1].predicted_bytes == FP32_BYTES + 500_000_000
+    static = planned(make.choice("static_cache"))
+    assert plan.estimate_s - static.estimate_s == pytest.approx(30.0)  # ten layers of three seconds
+
+
 def rungs(*stacks: str, missing: tuple[str, ...] = ()) -> list[str]:
     return list(planning.ladder(stacks, lambda technique: technique.id not in missing))
 
