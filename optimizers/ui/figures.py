@@ -44,16 +44,16 @@ def short_seconds(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """A rate or another plain figure to three digits."""
-    return NOTHING if value is None else _digits(value)
+    """A rate with one decimal, so that a column of them lines up; from 1,000 on without."""
+    return NOTHING if value is None else f"{value:,.{0 if abs(value) >= 1000 else 1}f}"
 
 
 def small(value: float | None) -> str:
-    """A KL divergence: 0 when it is, else two significant digits without an exponent above a millionth."""
+    """A KL divergence: two significant digits without an exponent, "≈ 0" under a hundred-thousandth."""
     if value is None:
         return NOTHING
-    if abs(value) < 1e-6:
-        return "0" if value == 0 else "under 0.000001"
+    if abs(value) < 1e-5:
+        return "0" if value == 0 else "≈ 0"
     return f"{value:.2g}" if abs(value) >= 1e-4 else f"{value:.6f}".rstrip("0")
 
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from serving import HERE, ROOT, free_port, serving
 
@@ -154,6 +155,8 @@ def picture(browser: Browser, run: str, to: Path) -> None:
         page.set_viewport_size({"width": 1280, "height": round(bottom) + 24})
         page.wait_for_timeout(500)
         page.screenshot(path=to)
+    with Image.open(to) as drawn:  # few colors are in it: a palette makes the file a third as large
+        drawn.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(to, optimize=True)
 
 
 def main() -> None:

@@ -91,6 +91,8 @@ def test_the_common_prefix_counts_characters(one: str, other: str, shared: int) 
         (figures.short_seconds(0.0381), "38.1 ms"),
         (figures.short_seconds(1.2), "1.2 s"),
         (figures.number(30.68), "30.7"),
+        (figures.number(25.0), "25.0"),
+        (figures.small(-4e-7), "≈ 0"),
         (figures.small(0.00105), "0.001"),
         (figures.small(0.0), "0"),
         (figures.percent(0.989), "98.9 %"),
