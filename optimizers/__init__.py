@@ -24,6 +24,7 @@ class _CallableFolder(ModuleType):
     """The folder of techniques shares its name with the public function, so calling it is calling that."""
 
     def __call__(self, model: str | None = None) -> Any:
+        """`api.techniques`: every technique as it stands on this machine, and for a model when one is named."""
         from optimizers import api
 
         return api.techniques(model)

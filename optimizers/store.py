@@ -123,7 +123,8 @@ class Store:
         Raises RunNotFound when there is no such run or its log holds no plan."""
         path = self.folder(run_id)
         try:
-            run: Run = from_json(Run, (path / RUN).read_bytes())
+            kept = (path / RUN).read_bytes() if (path / RUN).is_file() else b""
+            run: Run = from_json(Run, kept)
             if run.status != "running" and run.id == run_id and run.schema == RUN_SCHEMA:
                 return run
         except (OSError, ValidationError):
@@ -144,6 +145,8 @@ class Store:
 
     def _summary(self, run_id: str) -> RunSummary | None:
         path = self.root / run_id / EVENTS
+        if not path.is_file():  # a pipe or a device would be read for ever
+            return None
         try:
             first = next(_lines(path), None)
             if first is None or not isinstance(first.event, protocol.Planned):

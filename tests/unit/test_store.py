@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,20 @@ def test_an_id_is_never_a_path(store: Store, plan: Plan, name: str) -> None:
     store.create(plan).close()
     with pytest.raises(RunNotFound, match=r"There is no run .* python -m optimizers runs"):
         store.load(name)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_log_that_is_a_pipe_is_not_read(store: Store, plan: Plan) -> None:
+    """It would be waited for without end; this one has a plan to give, which nobody may take."""
+    folder = store.create(plan)
+    first = (folder.path / "events.jsonl").read_bytes()
+    ended(folder)
+    (folder.path / "events.jsonl").unlink()
+    os.mkfifo(folder.path / "events.jsonl")
+    pipe = os.open(folder.path / "events.jsonl", os.O_RDWR)
+    os.write(pipe, first)
+    assert store.runs() == ()
+    os.close(pipe)
 
 
 def test_no_folder_yet_is_an_empty_history(store: Store) -> None:
