@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from optimizers import checkpoints, machine, planning
@@ -277,9 +278,18 @@ def _lengths(checkpoint: Checkpoint, prompts: tuple[str, ...]) -> tuple[int, ...
     """Tokens of each prompt as plain text, None where the tokenizer is of a kind that only the worker can read."""
     path = Path(checkpoint.folder) / "tokenizer.json"
     try:
+        return _counted(str(path), path.stat().st_mtime_ns, prompts)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def _counted(path: str, changed_ns: int, prompts: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Reading a tokenizer takes longer than all else in a plan, and a page plans at every change and again to start."""
+    try:
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_file(path)
         return tuple(len(tokenizer.encode(prompt, add_special_tokens=False).ids) for prompt in prompts)
     except Exception:  # the library raises plain Exception; a broken tokenizer is the worker's to report
         return None
