@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ KEPT_FILES = ("run.json", "samples.jsonl", "events.jsonl", "logs")
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
+    _open_closed_streams()
     options = arguments.parser().parse_args(words)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -55,11 +56,28 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return STOPPED
     except BrokenPipeError:
-        # The reader of our output is gone: nothing more can be said, not even at the end of the interpreter.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say_no_more()  # the reader of our output is gone
         return PIPE_CLOSED
+    except OSError as error:
+        _say_no_more()
+        reason = f"Something could not be read or written: {error.strerror}."
+        return _complain(LeversError(reason, "Free some space; finished runs are kept."), NOTHING_MEASURED)
     finally:
         api.shutdown()
+
+
+def _open_closed_streams() -> None:
+    """A program may be started with its streams closed: files opened later would then take their numbers."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115, it lives as long as the program
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+
+def _say_no_more() -> None:
+    """Let what is still to be written to stdout go nowhere, also at the end of the interpreter."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -201,7 +219,14 @@ def _console(stderr: bool = False) -> Console:
     """A console that colors and folds for a terminal only."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPED_WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return _Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+class _Console(Console):
+    """A console that leaves a reader who is gone to `main`; rich would end the program by itself."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def _show(*parts: Any) -> None:
@@ -215,5 +240,6 @@ def _write(text: str) -> None:
 
 
 def _complain(error: LeversError, code: int) -> int:
-    _console(stderr=True).print(Text(f"error: {figures.one_line(str(error), 4000)}"), soft_wrap=True)
+    with suppress(OSError):  # the code says it too
+        _console(stderr=True).print(Text(f"error: {figures.one_line(str(error), 4000)}"), soft_wrap=True)
     return code

@@ -23,6 +23,8 @@ from optimizers.schema import from_json
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 300.0
 
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -227,6 +229,26 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
         program.stdout.close()
         assert program.stderr.read() == ""
     assert program.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("words", "redirected", "code"),
+    [
+        ("models", "<&- >&- 2>&-", 0),
+        ("techniques", ">&-", 0),
+        ("techniques ./nowhere", "2>&-", 2),
+        ("techniques | head -c 10 >/dev/null; exit ${PIPESTATUS[0]}", "", 141),
+        pytest.param("models --json", ">/dev/full", 1, marks=FULL),
+        pytest.param("models", ">/dev/full", 1, marks=FULL),
+        pytest.param("techniques ./nowhere", "2>/dev/full", 2, marks=FULL),
+    ],
+)
+def test_streams_that_are_closed_or_full_are_no_reason_for_a_traceback(words: str, redirected: str, code: int) -> None:
+    line = f"{sys.executable} -m optimizers {words} {redirected}"
+    program = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert program.returncode == code
+    assert "Traceback" not in program.stderr
+    assert program.stderr == "" or program.stderr.startswith("error: Something could not be read or written: No space")
 
 
 def test_what_a_model_writes_cannot_touch_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
