@@ -14,7 +14,7 @@ from optimizers.errors import ChoiceError
 LARGEST_PROMPT_FILE = 8_000_000
 
 _EPILOG = """exit codes: 0 every variant measured or deliberately skipped, 1 nothing could be measured, 2 bad usage,
-3 some variant failed, 130 stopped"""
+3 some variant failed or was not applied, 130 stopped"""
 
 _STACKS = f"such as bf16+eager; repeatable (default: {', '.join(api.DEFAULT_STACKS)})"
 
