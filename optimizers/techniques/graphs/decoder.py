@@ -100,7 +100,9 @@ class Graph:
         binding = state.buffers.binding
         feeds = {"input_ids": ids, "attention_mask": mask, POSITIONS: positions}
         if "position_ids" in self.inputs:
-            feeds["position_ids"] = torch.arange(state.length, state.length + ids.shape[1]).expand_as(ids).contiguous()
+            # The first step's padding stands last; later each row goes on where its own tokens end.
+            before = mask.sum(1, keepdim=True) - ids.shape[1] if state.length else torch.zeros_like(ids[:, :1])
+            feeds["position_ids"] = before + torch.arange(ids.shape[1])
         for name, tensor in feeds.items():
             if name in self.inputs:
                 binding.bind_input(name, "cpu", 0, numpy.int64, tuple(tensor.shape), tensor.data_ptr())

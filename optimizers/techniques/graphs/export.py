@@ -30,6 +30,8 @@ _TEXTS = (
     "Water boils at a lower temperature on a mountain, because the air there is thinner.",
 )
 _TEXT_TOKENS = (24, 10)
+# No address is asked, and layers with an attention window keep full buffers, which padded batches need.
+_ALWAYS = ("hf_token=false", "windowed_kv_cache=false")
 _SAVED_LINES = 40
 _LONGEST_LINE = 300
 
@@ -93,9 +95,14 @@ def _environment() -> dict[str, str]:
 
 def _main(folder: str, goal: Path, precision: str, options: list[str]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    make(folder, goal, precision, options)
+
+
+def make(folder: str, goal: Path, precision: str, options: list[str]) -> None:
+    """Write the graph and its reference into `goal`, in this process."""
     scratch = goal / "scratch"
     arguments = ["-i", folder, "-o", str(goal), "-p", precision, "-e", "cpu", "-c", str(scratch)]
-    sys.argv = ["builder", *arguments, "--extra_options", "hf_token=false", *options]
+    sys.argv = ["builder", *arguments, "--extra_options", *_ALWAYS, *options]
     runpy.run_module("onnxruntime_genai.models.builder", run_name="__main__")
     shutil.rmtree(scratch, ignore_errors=True)
     only_asked_positions(goal / "model.onnx")

@@ -17,6 +17,7 @@ from optimizers.techniques.graphs.export import REFERENCE
 
 LIMIT = 0.001
 _STEPS = 4
+_LONGEST = 300
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,13 @@ class Agreement:
 
 def check(model: Any, folder: Path, quantized: bool) -> Agreement:
     """How far the graph is from PyTorch. Raises WorkerError when that is more than a right graph can be."""
-    found = measure(model, folder)
+    try:
+        found = measure(model, folder)
+    except RuntimeError as error:  # what ONNX Runtime raises when a node cannot run
+        raise WorkerError(
+            f"The ONNX graph does not run: {str(error).splitlines()[0][:_LONGEST]}",
+            "Leave ONNX Runtime out for this model.",
+        ) from error
     wrong = found.padding if quantized else max(found.single, found.batch)
     if not wrong < LIMIT:  # also when it is not a number
         against = "the same texts one by one" if quantized else "PyTorch in fp32"

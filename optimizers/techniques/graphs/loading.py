@@ -5,11 +5,13 @@ Runs in a worker. Covers the order of things and what each second is counted as.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from optimizers.errors import WorkerError
 from optimizers.settings import settings
 from optimizers.techniques.base import LoadContext, LoadOptions
 from optimizers.techniques.graphs.recipes import Recipe
@@ -35,6 +37,7 @@ def load_graph(context: LoadContext, stage: Callable[[str], None], recipe: Recip
     from optimizers.techniques.graphs import decoder, export, gate, store
 
     checkpoint = context.checkpoint
+    _check_window(Path(checkpoint.folder), context.longest_tokens)
 
     def make(goal: Path) -> None:
         export.write(checkpoint.folder, goal, recipe, checkpoint.layers, stage)
@@ -48,6 +51,19 @@ def load_graph(context: LoadContext, stage: Callable[[str], None], recipe: Recip
     stage("holding the graph against PyTorch")
     model.agreement = gate.check(model, folder, recipe.quantized)
     return model
+
+
+def _check_window(folder: Path, tokens: int) -> None:
+    """Raise WorkerError for requests longer than the model's attention window: the texts that a graph is held against
+    are shorter, so that nothing proves it there."""
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    window = config.get("sliding_window") if config.get("use_sliding_window", True) else None
+    if isinstance(window, int) and 0 < window < tokens:
+        raise WorkerError(
+            f"This model attends to {window} tokens at a time and the longest request has {tokens}: beyond the window "
+            "its ONNX graph is not proven to be the same model.",
+            f"Keep prompt and answer within {window} tokens, or leave ONNX Runtime out.",
+        )
 
 
 def import_early(context: LoadContext) -> LoadOptions:

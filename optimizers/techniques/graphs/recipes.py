@@ -17,22 +17,20 @@ TAKEN_SLOTS: tuple[Slot, ...] = ("attention", "weights", "compile", "cache")
 
 PACKAGES = ("onnxruntime", "onnxruntime-genai")
 
-# Decoders for text whose graph takes ids, a mask and plain keys and values, as builder.py of onnxruntime-genai 0.18
-# lists them. Left out: those that run on GPUs only, need code of their own, or keep a recurrent state.
+# Decoders of which builder.py of onnxruntime-genai 0.18 wrote a graph that agrees with PyTorch (KL under 1e-6, alone
+# and in a padded batch, on small random models: tests/worker/test_onnx_architectures.py). It lists more: those for GPUs
+# only, with code of their own or a recurrent state are left out, and so are OLMo (KL 0.23), Phi and Nemotron (partial
+# rotary embeddings: the graph does not run) and Gemma 3 (its configuration in transformers 5 is not understood).
 ARCHITECTURES = frozenset(
     {
         "Ernie4_5ForCausalLM",
         "Gemma2ForCausalLM",
-        "Gemma3ForCausalLM",
         "GemmaForCausalLM",
         "GraniteForCausalLM",
         "HunYuanDenseV1ForCausalLM",
         "LlamaForCausalLM",
         "MistralForCausalLM",
-        "NemotronForCausalLM",
-        "OlmoForCausalLM",
         "Phi3ForCausalLM",
-        "PhiForCausalLM",
         "Qwen2ForCausalLM",
         "Qwen3ForCausalLM",
         "SmolLM3ForCausalLM",

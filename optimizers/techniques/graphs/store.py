@@ -27,7 +27,7 @@ from optimizers.schema import Checkpoint
 from optimizers.techniques.graphs.recipes import Recipe
 
 MARKER = "levers.json"
-_FORMAT = 1
+_FORMAT = 2  # changes with what export.py does to every graph
 _VERSIONED = ("onnxruntime", "onnxruntime-genai", "transformers")
 _SAFE_NAME = 40
 _BYTES_PER_PARAMETER = {"fp32": 5, "int8": 6, "int4": 5}
