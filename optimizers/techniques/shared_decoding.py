@@ -15,7 +15,7 @@ _NEVER_COMPILED = ("llama4",)
 _BITSANDBYTES = "transformers does not compile models that bitsandbytes quantized."
 COMPILE_CONFLICTS: Mapping[str, str] = {
     "no_cache": "A compiled step needs a cache of fixed length: without a cache every step has another shape.",
-    "int8_dynamic": "PyTorch's dynamic int8 layers keep their weights where torch.compile cannot look.",
+    "int8_dynamic": "torch.compile goes back to plain Python at each of PyTorch's dynamic int8 layers.",
     "bnb_int8": _BITSANDBYTES,
     "bnb_nf4": _BITSANDBYTES,
     "bnb_fp4": _BITSANDBYTES,
