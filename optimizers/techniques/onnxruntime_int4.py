@@ -4,7 +4,8 @@ Blocks of 32 weights share one fp32 scale. Output head and embedding are convert
 Products quantize each block of inputs as they come and compute in whole numbers (MatMulNBits at accuracy level 4).
 
 The recipe is the builder's plain one (round to nearest, symmetric), chosen by speed. Measured on SmolLM2-135M with one
-thread, processor time for a token / megabytes / mean KL (onnxruntime 1.32, 40 tokens on each of 3 prompts; fp32 takes 37.2 ms):
+thread: processor time for a token, megabytes, mean KL (onnxruntime 1.32, 40 tokens on each of 3 prompts; the fp32 graph
+takes 37.2 ms):
 
     plain                            11.8 ms    86 MB   0.44
     k_quant                          12.8 ms    88 MB   0.44
