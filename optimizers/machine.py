@@ -34,6 +34,7 @@ PACKAGES = (
     "kernels",
     "accelerate",
     "gguf",
+    "mslk",
 )
 _X86 = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16")
 _AMX = ("amx_bf16", "amx_int8", "amx_tile")

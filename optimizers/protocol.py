@@ -17,6 +17,7 @@ from optimizers.schema import (
     Census,
     Checkpoint,
     Cost,
+    Device,
     Memory,
     Obstacle,
     Output,
@@ -58,8 +59,8 @@ class Passage:
 
 @dataclass(frozen=True)
 class Load:
-    """Load one variant. `longest_tokens` is prompt plus answer of the longest request to come (sizes static caches).
-    Closed by Loaded."""
+    """Load one variant. `longest_tokens` is prompt plus answer of the longest request to come (sizes static caches),
+    `device` is where the weights go ("cpu" or "cuda"). Closed by Loaded."""
 
     checkpoint: Checkpoint
     techniques: tuple[str, ...]
@@ -67,6 +68,7 @@ class Load:
     seed: int
     longest_tokens: int
     instruction_sets: tuple[str, ...] = ()
+    device: Device = "cpu"
     kind: Literal["load"] = "load"
 
 

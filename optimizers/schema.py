@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime"]
 Source = Literal["packaged", "hub", "folder"]
 Task = Literal["text_generation"]
+Device = Literal["cpu", "cuda"]
 VariantStatus = Literal["waiting", "loading", "ready", "measured", "skipped", "not_applied", "failed", "cancelled"]
 RunStatus = Literal["running", "done", "cancelled", "interrupted", "failed"]
 
@@ -157,7 +158,8 @@ class Skipped:
 @dataclass(frozen=True)
 class Plan:
     """What will be done: `variants` in order, the baseline first. `resident` says whether all are kept loaded at once.
-    `notes` are whole sentences that the reader must see (which baseline and why, which model and why)."""
+    `notes` are whole sentences that the reader must see (which baseline and why, which model and why). `device` is
+    where every variant runs: a GPU where there is one."""
 
     choice: Choice
     machine: Machine
@@ -170,6 +172,7 @@ class Plan:
     estimate_s: float
     threads: int
     notes: tuple[str, ...] = ()
+    device: Device = "cpu"
 
 
 @dataclass(frozen=True)
@@ -259,9 +262,11 @@ class PassageScores:
 
 @dataclass(frozen=True)
 class Memory:
-    """Resident memory of one worker. `*_file_bytes` is the file-backed part of the figure before it (mapped weights);
-    the rest is anonymous. Peaks are the kernel's high-water mark, reset between phases; None where it cannot be read.
-    """
+    """Memory of one worker, of the kind that holds its weights. `device` "cpu": resident memory; `*_file_bytes` is the
+    file-backed part of the figure before it (mapped weights), the rest is anonymous; peaks are the kernel's high-water
+    mark, reset between phases; None where it cannot be read. "cuda": bytes allocated by PyTorch on the GPU; then
+    `reserved_peak_bytes` is the most that its allocator held, and `process_bytes` all that the driver counts for the
+    process (NVML), its CUDA context included."""
 
     weights_bytes: int
     disk_bytes: int
@@ -271,6 +276,9 @@ class Memory:
     steady_file_bytes: int | None = None
     run_peak_bytes: int | None = None
     run_peak_file_bytes: int | None = None
+    device: Device = "cpu"
+    reserved_peak_bytes: int | None = None
+    process_bytes: int | None = None
 
 
 @dataclass(frozen=True)

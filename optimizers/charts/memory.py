@@ -49,7 +49,8 @@ def memory(run: Run, dark: bool | None = None) -> go.Figure:
         traces.append(_legend_of_mapped())
     made = style.figure(traces, run, dark, height)
     style.name_rows(made, keys, run.baseline, BAR_HALF)
-    made.update_xaxes(title={"text": f"Memory of the process, {unit}", "standoff": 10}, rangemode="tozero")
+    where = "on the GPU" if any(known.device == "cuda" for _, known in drawn) else "of the process"
+    made.update_xaxes(title={"text": f"Memory {where}, {unit}", "standoff": 10}, rangemode="tozero")
     made.update_layout(
         barmode="overlay",
         showlegend=True,

@@ -74,6 +74,7 @@ class Member:
             seed=plan.choice.workload.seed,
             longest_tokens=longest_tokens,
             instruction_sets=plan.machine.instruction_sets,
+            device=plan.device,
         )
         loaded = self._ask(command, protocol.Loaded, LOAD_TIMEOUT_S, "load")
         self._doing("loaded")

@@ -40,8 +40,11 @@ class _Setting:
 
 
 def memory_limit(machine: Machine, override: int | None) -> int:
-    """Bytes that a run may use: what the settings say, else 80 % of what is free."""
-    return override if override is not None else int(machine.memory_available_bytes * SHARE_OF_FREE_MEMORY)
+    """Bytes that a run may use: what the settings say, else 80 % of what is free, or of the GPU where there is one."""
+    if override is not None:
+        return override
+    whole = machine.gpus[0].memory_bytes if machine.gpus else machine.memory_available_bytes
+    return int(whole * SHARE_OF_FREE_MEMORY)
 
 
 def plan(
@@ -94,6 +97,7 @@ def _assembled(
         ),
         threads=threads,
         notes=tuple(notes),
+        device="cuda" if setting.machine.gpus else "cpu",
     )
 
 

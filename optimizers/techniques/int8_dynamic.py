@@ -10,12 +10,16 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from optimizers.schema import Promise
+from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, Technique
-from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, slow_int8, weights_need
+from optimizers.techniques.shared import LINEAR_ONLY, already_quantized, linears_converted, processors_only, slow_int8
 
 _SOURCE = "PyTorch blog, Introduction to Quantization on PyTorch (2020)"
 _NEEDS_FP32 = "PyTorch's dynamic int8 takes float32 inputs only: combine it with fp32."
+
+
+def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
+    return processors_only(machine, "PyTorch's dynamic int8") or already_quantized(checkpoint)
 
 
 def _transform(model: Any, context: LoadContext) -> Any:
@@ -36,7 +40,7 @@ TECHNIQUE = Technique(
         Promise("About 4x smaller", "0.25x the bytes", _SOURCE, "weights_bytes", None, 0.3),
         Promise("2x to 3x faster", "2x to 3x", _SOURCE, "decode", 2.0, None),
     ),
-    why_not=weights_need(None),
+    why_not=_why_not,
     warn=slow_int8,
     transform=_transform,
     verify=linears_converted("PyTorch's dynamic int8", LINEAR_ONLY),

@@ -40,6 +40,16 @@ def _overruled(method: str) -> Obstacle:
     )
 
 
+def processors_only(machine: Machine, name: str) -> Obstacle | None:
+    """The obstacle of what runs on processors only, where the comparison runs on a GPU."""
+    if not machine.gpus:
+        return None
+    return Obstacle(
+        f"{name} runs on processors only, and the comparison runs on this machine's GPU ({machine.gpus[0].name}).",
+        "To compare on the processor, start Levers with the environment variable CUDA_VISIBLE_DEVICES set to nothing.",
+    )
+
+
 def weights_need(package: str | None) -> Callable[[Machine, Checkpoint | None], Obstacle | None]:
     """`why_not` of a technique that quantizes: its package, and a checkpoint that is still plain."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
-from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, weights_need
+from optimizers.techniques.shared import LINEAR_ONLY, lacks_package, linears_converted, weights_need
 
 GROUP_SIZES = (128, 64, 32)
 _SOURCE = "torchao documentation, Int4WeightOnlyConfig"
@@ -38,6 +38,8 @@ def _options(context: LoadContext) -> LoadOptions:
 
 def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
     obstacle = weights_need("torchao")(machine, checkpoint)
+    if machine.gpus:  # the default layout's kernels are a package of their own
+        obstacle = obstacle or lacks_package(machine, "mslk")
     widths = checkpoint.linear_widths if checkpoint else ()
     if obstacle or not widths or any(width % size == 0 for width in widths for size in GROUP_SIZES):
         return obstacle

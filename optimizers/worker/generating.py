@@ -227,10 +227,16 @@ class Generator:
         def timed(*arguments: Any, **named: Any) -> Any:
             start = time.perf_counter()
             outputs = original(*arguments, **named)
+            self._await_device()
             self._prefill_s = time.perf_counter() - start
             return outputs
 
         self.loaded.model._prefill = timed
+
+    def _await_device(self) -> None:
+        """A GPU works on after a call returns. Tokens need no such wait: they arrive on the host."""
+        if self.loaded.model.device.type == "cuda":
+            torch.cuda.synchronize()
 
     def _clock_first_forward(self) -> None:
         """Hooks, which a compiled step would have to compile anew, and which are therefore not the way elsewhere."""
@@ -241,7 +247,9 @@ class Generator:
             began = time.perf_counter()
 
         def after(*_: Any) -> None:
-            self._prefill_s = self._prefill_s or time.perf_counter() - began
+            if not self._prefill_s:
+                self._await_device()
+                self._prefill_s = time.perf_counter() - began
 
         self.loaded.model.register_forward_pre_hook(before)
         self.loaded.model.register_forward_hook(after)

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 
 from optimizers.errors import CheckpointBroken, CheckpointRefused, ChoiceError
 from optimizers.protocol import Load
-from optimizers.schema import Checkpoint
+from optimizers.schema import Checkpoint, Device
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import GenerationOptions, LoadContext, LoadOptions, Technique
 from optimizers.worker.decoding import merged
@@ -111,7 +111,7 @@ def load(request: Request, stage: Callable[[str], None]) -> Loaded:
     folder = Path(request.command.checkpoint.folder)
     stage("reading weights")
     start = time.perf_counter()
-    model = _own_loader(request, stage) or _read_model(folder, request.options)
+    model = _own_loader(request, stage) or _read_model(folder, request.options, request.command.device)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     written_s = float(getattr(model, "prepare_s", 0.0))  # a graph that had to be written first
     load_s = time.perf_counter() - start - written_s
@@ -169,15 +169,21 @@ def _context(command: Load, techniques: tuple[Technique, ...]) -> LoadContext:
     """What the techniques may know; its precision is what the stack's precision technique tells from_pretrained."""
     stored = _STORED_NAMES.get(command.checkpoint.stored_dtype, command.checkpoint.stored_dtype)
     context = LoadContext(
-        command.checkpoint, stored, command.threads, command.longest_tokens, command.instruction_sets, command.seed
+        checkpoint=command.checkpoint,
+        precision=stored,
+        threads=command.threads,
+        longest_tokens=command.longest_tokens,
+        instruction_sets=command.instruction_sets,
+        seed=command.seed,
+        device=command.device,
     )
     said = [technique.options(context).dtype for technique in techniques if technique.slot == "precision"]
     precision = next((name for name in said if name not in (None, "auto")), stored)
     return replace(context, precision=str(precision))
 
 
-def _read_model(folder: Path, options: tuple[LoadOptions, ...]) -> Any:
-    said: dict[str, Any] = {}
+def _read_model(folder: Path, options: tuple[LoadOptions, ...], device: Device) -> Any:
+    said: dict[str, Any] = {} if device == "cpu" else {"device_map": {"": f"{device}:0"}}
     for option in options:
         if option.dtype is not None:
             said["dtype"] = option.dtype if option.dtype == "auto" else getattr(torch, option.dtype)

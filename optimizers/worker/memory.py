@@ -1,7 +1,8 @@
-"""Resident memory of this process by phase: before the model, while loading, after the first request, while running.
+"""Memory of this process by phase: before the model, while loading, after the first request, while running.
 
-Peaks are the kernel's own high-water mark, set back between phases by writing 5 to /proc/self/clear_refs (proc(5));
-where that is not possible they are None. Weight bytes come from the census.
+Resident memory, whose peaks are the kernel's own high-water mark, set back between phases by writing 5 to
+/proc/self/clear_refs (proc(5)); where that is not possible they are None. Where the weights are on a GPU the phases are
+the same and the figures come from `device_memory.py`. Weight bytes come from the census.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from optimizers.schema import Memory
+from optimizers.schema import Device, Memory
 
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
@@ -58,27 +59,34 @@ class MemoryRecord:
     load_peak_bytes: int | None = None
     steady: Resident | None = None
     run_peak: Resident | None = None
+    device: Device = "cpu"
+    reserved_peak_bytes: int | None = None
     _peaks: bool = field(default=False, repr=False)
 
-    def start_loading(self) -> None:
-        """The libraries are imported and there is no model yet."""
-        self._peaks = reset_peak()
-        self.runtime_bytes = resident().total
+    def start_loading(self, device: Device = "cpu") -> None:
+        """The libraries are imported and there is no model yet; its weights will be on `device`."""
+        self.device = device
+        self._peaks = self._reset_peak()
+        self.runtime_bytes = self._resident().total
 
     def loaded(self) -> None:
         """The model is there and has not run."""
-        self.load_peak_bytes = resident().peak if self._peaks else None
+        self.load_peak_bytes = self._resident().peak if self._peaks else None
 
     def start_request(self) -> None:
-        self._peaks = reset_peak()
+        self._peaks = self._reset_peak()
 
     def end_request(self) -> None:
         """A request has ended: the first one gives the steady state, the largest peak is kept."""
-        now = resident()
+        now = self._resident()
         if self.steady is None:
             self.steady = now
         if self._peaks and now.peak and (self.run_peak is None or now.peak > (self.run_peak.peak or 0)):
             self.run_peak = now
+        if self.device == "cuda":
+            from optimizers.worker import device_memory
+
+            self.reserved_peak_bytes = max(self.reserved_peak_bytes or 0, device_memory.reserved_peak())
 
     def memory(self, weights_bytes: int, disk_bytes: int) -> Memory:
         """The record that travels."""
@@ -92,4 +100,28 @@ class MemoryRecord:
             steady_file_bytes=steady.file if steady else None,
             run_peak_bytes=peak.peak if peak else None,
             run_peak_file_bytes=peak.file if peak else None,
+            device=self.device,
+            reserved_peak_bytes=self.reserved_peak_bytes,
+            process_bytes=self._process_bytes(),
         )
+
+    def _resident(self) -> Resident:
+        if self.device == "cpu":
+            return resident()
+        from optimizers.worker import device_memory
+
+        return device_memory.resident()
+
+    def _reset_peak(self) -> bool:
+        if self.device == "cpu":
+            return reset_peak()
+        from optimizers.worker import device_memory
+
+        return device_memory.reset_peak()
+
+    def _process_bytes(self) -> int | None:
+        if self.device == "cpu":
+            return None
+        from optimizers.worker import device_memory
+
+        return device_memory.process_bytes()

@@ -104,7 +104,7 @@ class Session:
 
         request = loading.prepare(command)
         self._techniques = request.techniques
-        self._memory.start_loading()
+        self._memory.start_loading(command.device)
         loaded = loading.load(request, lambda text: self._send(Stage(text)))
         self._generator = generating.Generator(loaded)
         gc.collect()

@@ -10,7 +10,7 @@ import pytest
 from optimizers import planning
 from optimizers.errors import ChoiceError
 from optimizers.planning import stacks as stacks_module
-from optimizers.schema import Choice, Plan
+from optimizers.schema import Choice, Gpu, Plan
 from optimizers.techniques import all_techniques
 
 PLENTY = 10_000_000_000
@@ -242,6 +242,19 @@ def test_threads_and_time() -> None:
 def test_the_memory_limit_is_the_settings_or_four_fifths_of_what_is_free() -> None:
     assert planning.memory_limit(make.machine(), None) == 8_000_000_000
     assert planning.memory_limit(make.machine(), 5) == 5
+
+
+def test_a_gpu_takes_the_whole_comparison() -> None:
+    """What runs on processors only is left out with its reason; memory is the GPU's."""
+    machine = make.machine(gpus=(Gpu("test GPU", 80_000_000_000, (9, 0)),))
+    assert planning.memory_limit(machine, None) == 64_000_000_000
+    plan = planning.plan(make.choice("int8_dynamic", "bf16", "onnxruntime"), machine, make.checkpoint(), PLENTY)
+    assert plan.device == "cuda" and planned(make.choice("bf16")).device == "cpu"
+    assert keys(plan) == ["fp32+sdpa", "bf16+sdpa"]
+    packages = "onnxruntime is not installed"
+    reasons = [skipped.obstacle.reason for skipped in plan.skipped]
+    assert "int8 runs on processors only" in reasons[0] and "test GPU" in reasons[0] and packages in reasons[1]
+    assert "CUDA_VISIBLE_DEVICES" in plan.skipped[0].obstacle.remedy
 
 
 def test_compiling_brings_a_static_cache_wherever_the_slot_is_open() -> None:

@@ -62,6 +62,14 @@ def test_float8_and_flash_attention_want_a_recent_gpu() -> None:
     assert "flash-attn" in str(reason("flash_attention_2", gpus=gpu(9, 0)))
 
 
+def test_on_a_gpu_the_default_int4_layout_wants_its_kernels_and_graphs_stay_on_the_processor() -> None:
+    packages = {"torchao": "1.0", "onnxruntime": "1.0", "onnxruntime-genai": "1.0"}
+    assert "mslk" in str(reason("torchao_int4_weight_only", gpus=gpu(9, 0), packages=packages))
+    assert reason("torchao_int4_weight_only", gpus=gpu(9, 0), packages={**packages, "mslk": "1.0"}) is None
+    for name in ("onnxruntime", "onnxruntime_int8", "onnxruntime_int4"):
+        assert "processors only" in str(reason(name, gpus=gpu(9, 0), packages=packages))
+
+
 def test_flex_attention_wants_avx2_and_a_compiler() -> None:
     assert reason("flex_attention") is None
     assert "AVX2" in str(reason("flex_attention", instruction_sets=("asimd",)))

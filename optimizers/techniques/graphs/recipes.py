@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Slot
-from optimizers.techniques.shared import already_quantized, lacks_package
+from optimizers.techniques.shared import already_quantized, lacks_package, processors_only
 
 # A graph has its own attention, weights and cache, and is compiled ahead: one runtime fills all of these slots.
 TAKEN_SLOTS: tuple[Slot, ...] = ("attention", "weights", "compile", "cache")
@@ -53,6 +53,7 @@ class Recipe:
 def why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
     """What stands in the way of every graph: a package, a checkpoint that is quantized, an unknown architecture."""
     missing = next((found for package in PACKAGES if (found := lacks_package(machine, package))), None)
+    missing = missing or processors_only(machine, "ONNX Runtime, as installed here,")
     if missing is not None or checkpoint is None:
         return missing
     return already_quantized(checkpoint) or _unknown(checkpoint)
