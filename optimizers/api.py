@@ -19,7 +19,7 @@ from optimizers import checkpoints, machine, planning
 from optimizers.errors import ChoiceError, RunNotFound
 from optimizers.manager import Manager, finished
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
-from optimizers.schema import Checkpoint, Choice, Machine, Plan, Workload
+from optimizers.schema import Checkpoint, Choice, Machine, Plan, Way, Workload
 from optimizers.settings import settings
 from optimizers.store import Store
 from optimizers.tasks import text_generation
@@ -89,13 +89,13 @@ def choose(
     baseline: str | None = None,
     seed: int = 0,
     threads: int | None = None,
-    ways: planning.Way = "alone",
+    ways: Way = "alone",
 ) -> Choice:
     """What is wanted, checked, with defaults where nothing is said.
 
     `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only"); without any, half precision and 8-bit weights are
     compared. `seconds` is a budget for the whole comparison in place of `rounds`. With `ways` "ladder" each step stands
-    on top of the last (planning.ladder). Raises ChoiceError."""
+    on top of the last, and stacks of several techniques stay as written (planning.ladder). Raises ChoiceError."""
     stacks = _texts(techniques, "techniques") or (DEFAULT_LADDER if ways == "ladder" else DEFAULT_STACKS)
     workload = Workload(
         prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),
@@ -111,7 +111,12 @@ def choose(
         stacks = planning.ladder(stacks, lambda technique: technique.why_not(here, None) is None)
     for stack in (*stacks, *filter(None, [baseline])):
         planning.parse_stack(stack)
-    return Choice(default_model()[0] if model is None else model, stacks, workload, baseline or None)
+    return Choice(default_model()[0] if model is None else model, stacks, workload, baseline or None, ways=ways)
+
+
+def named_in(stack: str) -> tuple[str, ...]:
+    """The ids of the techniques that a stack written by hand names, in slot order. Raises ChoiceError."""
+    return planning.parse_stack(stack)
 
 
 def plan(choice: Choice, folders: bool = True) -> Plan:
@@ -156,7 +161,7 @@ def compare(
     baseline: str | None = None,
     seed: int = 0,
     threads: int | None = None,
-    ways: planning.Way = "alone",
+    ways: Way = "alone",
 ) -> Run:
     """Compare techniques on a model and wait for the result; arguments as `choose`.
 

@@ -155,6 +155,28 @@ class VersusBaseline:
 
 
 @dataclass(frozen=True)
+class Step:
+    """What a step of a ladder added: `versus` holds the ratios to the variant `below` it (its key), which stands in
+    the baseline's place there."""
+
+    below: str
+    versus: VersusBaseline
+
+
+@dataclass(frozen=True)
+class Payback:
+    """When a variant has paid for its start. `extra_s` are its seconds of loading, preparing and first request over the
+    baseline's, `saved_s_per_token` the baseline's seconds a token over its own. `tokens` is None unless the word is "at
+    once" (0) or "after tokens"; `note` is a sentence on the figures or empty."""
+
+    extra_s: float
+    saved_s_per_token: float
+    word: Literal["after tokens", "at once", "never", "not known"]
+    tokens: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class PromiseResult:
     """What the documentation claims against what was measured; `kept` is None where it cannot be judged."""
 
@@ -195,6 +217,8 @@ class VariantResult:
     versus_baseline: VersusBaseline | None = None
     promises: tuple[PromiseResult, ...] = ()
     log_tail: tuple[str, ...] = ()
+    step: Step | None = None
+    payback: Payback | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ Slot = Literal["precision", "attention", "weights", "compile", "cache", "decodin
 Source = Literal["packaged", "hub", "folder"]
 Task = Literal["text_generation"]
 Device = Literal["cpu", "cuda"]
+Way = Literal["alone", "ladder"]
 VariantStatus = Literal["waiting", "loading", "ready", "measured", "skipped", "not_applied", "failed", "cancelled"]
 RunStatus = Literal["running", "done", "cancelled", "interrupted", "failed"]
 
@@ -40,13 +41,15 @@ class Workload:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the person ticked, nothing derived. A stack is technique ids joined by plus signs."""
+    """What the person ticked, nothing derived. A stack is technique ids joined by plus signs; with `ways` "ladder" each
+    is a step that stands on top of another."""
 
     model: str
     stacks: tuple[str, ...]
     workload: Workload
     baseline: str | None = None
     task: Task = "text_generation"
+    ways: Way = "alone"
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,8 @@ class Promise:
 @dataclass(frozen=True)
 class Variant:
     """One checkpoint with at most one technique per slot. `key` is stable across machines ("bf16+sdpa"); `techniques`
-    lists the ids in slot order; `predicted_bytes` is the memory the process is expected to need at its peak."""
+    lists the ids in slot order; `predicted_bytes` is the memory the process is expected to need at its peak; `below` is
+    the key of the step that it stands on in a ladder, None elsewhere."""
 
     key: str
     title: str
@@ -143,6 +147,7 @@ class Variant:
     predicted_bytes: int
     warnings: tuple[str, ...] = ()
     promises: tuple[Promise, ...] = ()
+    below: str | None = None
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from optimizers.analysis import quality, verdicts
 from optimizers.analysis.caveats import caveats
 from optimizers.analysis.latency import latency, point
+from optimizers.analysis.payback import payback
 from optimizers.analysis.promises import judge
 from optimizers.analysis.recommendation import recommend
 from optimizers.analysis.requests import counted
-from optimizers.results import ModelFacts, NoiseFloor, Run, VariantResult
-from optimizers.schema import Checkpoint, Measurement, Promise, Record, Sample
+from optimizers.results import ModelFacts, NoiseFloor, Run, Step, VariantResult
+from optimizers.schema import Checkpoint, Measurement, Record, Sample, Variant
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,12 @@ class _Base:
 def compare(record: Record) -> Run:
     """The comparison that a run's record supports, so far as it goes. Pure; the same record gives the same run."""
     base = _base(record)
-    promises = {variant.key: variant.promises for variant in record.plan.variants}
-    variants = tuple(_result(item, base, record, promises.get(item.variant, ())) for item in record.measurements)
     plan = record.plan
+    planned = {variant.key: variant for variant in plan.variants}
+    results = [_result(item, base, record, planned.get(item.variant)) for item in record.measurements]
+    foot = next((result for result in results if result.key == plan.baseline), None)
+    asked = plan.choice.workload.max_new_tokens
+    variants = tuple(replace(result, payback=payback(result, foot, asked)) for result in results)
     return Run(
         id=record.id,
         created_at=record.created_at,
@@ -59,7 +63,7 @@ def _base(record: Record) -> _Base:
     return _Base(measurement, rounds, verdicts.noise_floor(counted(record.replica_samples), rounds, noise))
 
 
-def _result(item: Measurement, base: _Base, record: Record, promises: tuple[Promise, ...]) -> VariantResult:
+def _result(item: Measurement, base: _Base, record: Record, planned: Variant | None) -> VariantResult:
     result = VariantResult(
         key=item.variant,
         title=item.title,
@@ -72,14 +76,12 @@ def _result(item: Measurement, base: _Base, record: Record, promises: tuple[Prom
         outputs=item.outputs,
         log_tail=item.log_tail,
     )
-    if item.status != "measured":
+    if item.status != "measured" or planned is None:
         return result
-    return _measured(result, item, base, record, promises)
+    return _measured(result, item, base, record, planned)
 
 
-def _measured(
-    result: VariantResult, item: Measurement, base: _Base, record: Record, promises: tuple[Promise, ...]
-) -> VariantResult:
+def _measured(result: VariantResult, item: Measurement, base: _Base, record: Record, planned: Variant) -> VariantResult:
     rounds = counted(item.samples)
     samples = list(rounds.values())
     workload = record.plan.choice.workload
@@ -98,8 +100,18 @@ def _measured(
         memory=item.memory,
         quality=quality.quality(item, judged_against, workload.seed) if judged_against else None,
         versus_baseline=versus,
+        step=_step(item, record, base.floor, planned.below),
     )
-    return replace(measured, promises=judge(promises, measured, record.plan)) if judged_against else measured
+    return replace(measured, promises=judge(planned.promises, measured, record.plan)) if judged_against else measured
+
+
+def _step(item: Measurement, record: Record, floor: NoiseFloor, below: str | None) -> Step | None:
+    """What the variant added to the one below it; None where there is none or it was not measured."""
+    under = next((other for other in record.measurements if other.variant == below), None)
+    if under is None or under.status != "measured":
+        return None
+    rounds = counted(item.samples), counted(under.samples)
+    return Step(under.variant, verdicts.versus_baseline(*rounds, item.memory, under.memory, floor))
 
 
 def _facts(checkpoint: Checkpoint) -> ModelFacts:

@@ -16,7 +16,7 @@ LARGEST_PROMPT_FILE = 8_000_000
 _EPILOG = """exit codes: 0 every variant measured or deliberately skipped, 1 nothing could be measured, 2 bad usage,
 3 some variant failed or was not applied, 130 stopped"""
 
-_STACKS = f"such as bf16+eager; repeatable (default: {', '.join(api.DEFAULT_STACKS)})"
+_STACKS = f"such as bf16+eager, kept as written; repeatable (default: {', '.join(api.DEFAULT_STACKS)})"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,7 +41,7 @@ def _compare(compare: argparse.ArgumentParser) -> None:
     add = compare.add_argument
     add("model", nargs="?", metavar="MODEL", help="packaged name, folder or hub id (default: SmolLM2-135M-Instruct)")
     add("-t", "--technique", action="append", default=[], metavar="STACK", help=_STACKS)
-    add("--ladder", action="store_true", help="put each technique on top of the one before it, in the taught order")
+    add("--ladder", action="store_true", help="put each -t on top of the one before it, in the taught order")
     add("--prompt", action="append", default=None, metavar="TEXT", help="a prompt; repeatable")
     add("--prompts", type=Path, metavar="FILE", help="prompts, one a line, UTF-8")
     add("--max-new-tokens", type=int, default=api.DEFAULT_TOKENS, metavar="N", help="tokens an answer (%(default)s)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimizers.results import Ratio, Stat, Verdict
+from optimizers.results import Payback, Ratio, Stat, Verdict
 from optimizers.runners.logs import plain
 
 NOTHING = "–"
@@ -41,6 +41,18 @@ def ratio(value: Ratio | None) -> str:
 def milliseconds(stat: Stat | None) -> str:
     """A time as "84 ms"."""
     return NOTHING if stat is None else f"{stat.median * 1000:.3g} ms"
+
+
+def seconds(value: float | None) -> str:
+    """A time spent once as "1.24 s"."""
+    return NOTHING if value is None else f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
+
+
+def payback(value: Payback | None) -> str:
+    """When a variant has paid for its start: "after 1,240 tokens", "at once", "never"."""
+    if value is None:
+        return NOTHING
+    return f"after {value.tokens:,} tokens" if value.word == "after tokens" else value.word
 
 
 def small(value: float | None) -> str:

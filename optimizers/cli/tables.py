@@ -25,6 +25,7 @@ def finished(run: Run, width: int) -> Iterable[RenderableType]:
     yield Text(f"{run.model.id}, {run.status}" + (f": {figures.one_line(run.reason, 500)}" if run.reason else ""))
     if width >= WIDE:
         yield _table([*speed, *cost[1:]])
+        yield _table(_start(run.variants))
     else:
         yield _table(speed)
         yield _table(cost)
@@ -97,13 +98,17 @@ def runs(entries: Sequence[RunSummary]) -> RenderableType:
 def _speed(variants: Sequence[VariantResult]) -> list[Column]:
     versus = [variant.versus_baseline for variant in variants]
     latency = [variant.latency for variant in variants]
-    return [
+    columns = [
         ("variant", [variant.key for variant in variants]),
         ("status", [variant.status.replace("_", " ") for variant in variants]),
         ("tokens/s", [figures.rate(item.decode_tokens_per_s if item else None) for item in latency]),
         ("against the baseline", [figures.ratio(item.decode if item else None) for item in versus]),
         ("first token", [figures.milliseconds(item.ttft_s if item else None) for item in latency]),
     ]
+    if any(variant.step for variant in variants):
+        added = [figures.ratio(variant.step.versus.decode if variant.step else None) for variant in variants]
+        columns.insert(4, ("against the step below", added))
+    return columns
 
 
 def _cost(variants: Sequence[VariantResult]) -> list[Column]:
@@ -117,6 +122,18 @@ def _cost(variants: Sequence[VariantResult]) -> list[Column]:
         ("peak", [figures.size(item.run_peak_bytes if item else None) for item in memory]),
         ("KL divergence", [figures.small(value) for value in kl]),
         ("same top", [figures.percent(value) for value in top]),
+    ]
+
+
+def _start(variants: Sequence[VariantResult]) -> list[Column]:
+    """What was spent once, and when speed has paid for it."""
+    spent = [variant.cost for variant in variants]
+    return [
+        ("variant", [variant.key for variant in variants]),
+        ("loading", [figures.seconds(item.load_s if item else None) for item in spent]),
+        ("preparing", [figures.seconds(item.prepare_s if item else None) for item in spent]),
+        ("first answer", [figures.seconds(item.warm_up_s if item else None) for item in spent]),
+        ("pays for itself", [figures.payback(variant.payback) for variant in variants]),
     ]
 
 

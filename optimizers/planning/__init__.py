@@ -6,12 +6,11 @@ Nothing here reads a file, starts a process or imports a heavy library.
 from optimizers.planning.checks import check
 from optimizers.planning.plans import gigabytes, memory_limit, plan
 from optimizers.planning.stacks import AS_STORED, PLAIN_BASELINE, key_of, known, parse_stack
-from optimizers.planning.ways import Way, ladder
+from optimizers.planning.ways import ladder
 
 __all__ = [
     "AS_STORED",
     "PLAIN_BASELINE",
-    "Way",
     "check",
     "gigabytes",
     "key_of",

@@ -6,7 +6,7 @@ Covers the baseline, order, what is left out and why. Reads no file and starts n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimizers import settings
 from optimizers.errors import ChoiceError
@@ -22,6 +22,7 @@ from optimizers.planning.stacks import (
     known,
     parse_stack,
 )
+from optimizers.planning.ways import below
 from optimizers.schema import Checkpoint, Choice, Machine, Obstacle, Plan, Skipped, Variant, Workload
 from optimizers.techniques.base import Technique
 
@@ -68,6 +69,8 @@ def plan(
     if any(key_of(completed(stack, own)) == first.key for stack in stacks):
         notes.append(f"{first.key} is the baseline itself, so it has one row, not two.")
     variants, skipped = _sorted_out(stacks, first, setting)
+    if choice.ways == "ladder":
+        variants = _on_steps(stacks, variants, own)
     return _assembled(choice, setting, (first, *variants), skipped, notes)
 
 
@@ -128,6 +131,18 @@ def _sorted_out(
             skipped[key] = Skipped(key, variant.title, techniques, obstacle)
     ordered = sorted(variants.values(), key=lambda v: any(t.slow_to_prepare for t in known(v.techniques)))
     return ordered, tuple(skipped.values())
+
+
+def _on_steps(stacks: list[tuple[str, ...]], variants: list[Variant], own: tuple[str, ...]) -> list[Variant]:
+    """The variants of a ladder, each with the nearest step below it that will run; at the foot stands the baseline."""
+    running = {variant.key for variant in variants}
+    under: dict[str, str] = {}
+    for stack in stacks:
+        lower = below(stack)
+        while lower and key_of(completed(lower, own)) not in running:
+            lower = below(lower)
+        under.setdefault(key_of(completed(stack, own)), key_of(completed(lower, own)))
+    return [replace(variant, below=under[variant.key]) for variant in variants]
 
 
 def _variant(techniques: tuple[str, ...], baseline: tuple[str, ...], setting: _Setting) -> Variant:

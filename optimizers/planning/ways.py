@@ -1,18 +1,16 @@
 """Three ways from ticked techniques to stacks: each alone, the ladder, and stacks written by hand (as they are).
 
-Covers the ladder's order and what it carries upward. Whether a rung can run here is decided in `plans.py`.
+Covers the ladder's order, what it carries upward, and which step is below another. Whether a rung can run here is
+decided in `plans.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
 
 from optimizers.planning.stacks import completed, in_slot_order, known, parse_stack
 from optimizers.schema import Slot
 from optimizers.techniques.base import Technique
-
-Way = Literal["alone", "ladder"]
 
 # The order in which the guides teach: numbers first, then what is fused and compiled, then smaller weights.
 TAUGHT: tuple[Slot, ...] = ("precision", "attention", "cache", "compile", "weights", "decoding", "runtime")
@@ -21,10 +19,12 @@ TAUGHT: tuple[Slot, ...] = ("precision", "attention", "cache", "compile", "weigh
 def ladder(stacks: Iterable[str], available: Callable[[Technique], bool]) -> tuple[str, ...]:
     """Stacks in which each step stands on top of the last, in the order that the guides teach.
 
-    Every technique named in `stacks` gets one step. Of several for one slot each gets a step on the same height, and
-    the first is carried upward. What is not available, or does not go with what is below it, gets its step, which the
-    plan then explains, and is not carried. Raises ChoiceError for what is no stack."""
-    named = dict.fromkeys(name for stack in stacks for name in parse_stack(stack))
+    Every single technique in `stacks` gets one step; what names several stays as it is written, after the steps. Of
+    several for one slot each gets a step on the same height, and the first is carried upward. What is not available,
+    or does not go with what is below it, gets its step, which the plan then explains, and is not carried. Raises
+    ChoiceError for what is no stack."""
+    parsed = [parse_stack(stack) for stack in stacks]
+    named = dict.fromkeys(stack[0] for stack in parsed if len(stack) == 1)
     steps: list[str] = []
     carried: tuple[str, ...] = ()
     for technique in sorted(known(named), key=lambda technique: TAUGHT.index(technique.slot)):
@@ -33,7 +33,14 @@ def ladder(stacks: Iterable[str], available: Callable[[Technique], bool]) -> tup
         steps.append("+".join(stack))
         if len(below) == len(carried) and available(technique) and not _conflicts(completed(stack, ())):
             carried = stack
-    return tuple(dict.fromkeys(steps))
+    written = ("+".join(stack) for stack in parsed if len(stack) > 1)
+    return tuple(dict.fromkeys((*steps, *written)))
+
+
+def below(stack: tuple[str, ...]) -> tuple[str, ...]:
+    """The stack without the technique that the taught order puts last: what its step stands on."""
+    top = max(known(stack), key=lambda technique: TAUGHT.index(technique.slot))
+    return tuple(name for name in stack if name != top.id)
 
 
 def _share_a_slot(one: Technique, other: Technique) -> bool:

@@ -1,28 +1,31 @@
-"""The quiet parts of a finished run as HTML: promise against measurement, and what really happened in each variant.
+"""The quiet parts of a finished run as HTML: promises against measurements, what speed costs, what really happened.
 
-Covers drawing only: the judgements are in `results.PromiseResult`, the census is as the worker read it. Both are closed
-until a reader opens them; what is absent is left out, never guessed.
+Covers drawing only: the judgements are in `results.PromiseResult` and `results.Payback`, the census is as the worker
+read it. All are closed until a reader opens them; what is absent is left out, never guessed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from optimizers.results import PromiseResult, Run, VariantResult
-from optimizers.schema import Census
+from optimizers.results import Payback, PromiseResult, Run, VariantResult
+from optimizers.schema import Census, Cost
 from optimizers.ui import figures, words
 from optimizers.ui.results_view import breakable
 
 EMPTY = Markup("")
+LEAST_SHOWN_S = 0.01
 
 _SECTION = Markup(
     '<details class="lv-deep lv-results"><summary><h2>{title}</h2><span>{hint}</span></summary>'
     '<div class="lv-scroll" tabindex="0" role="group" aria-label="{title}"><table role="table">'
     '<thead role="rowgroup"><tr role="row">{header}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
-    "</details>"
+    "{fine}</details>"
 )
+_FINE = Markup('<p class="lv-fine">{}</p>')
 _HEADER = Markup('<th role="columnheader" scope="col">{}</th>')
 _NAME = Markup('<th role="rowheader" scope="row" class="lv-name"><span>{}</span><code>{}</code></th>')
 _CELL = Markup('<td role="cell" data-label="{}"><span>{}</span></td>')
@@ -32,8 +35,8 @@ _WITH_NOTE = Markup("{} <small>{}</small>")
 
 
 def details(run: Run) -> str:
-    """Both sections; empty for a run in which nothing was loaded."""
-    return _promises(run) + _census(run)
+    """The three sections; empty for a run in which nothing was loaded."""
+    return _promises(run) + _cost(run) + _census(run)
 
 
 def _promises(run: Run) -> Markup:
@@ -58,6 +61,38 @@ def _promise_row(variant: VariantResult, promise: PromiseResult) -> Markup:
     return _row(variant, words.PROMISE_COLUMNS, cells)
 
 
+def _cost(run: Run) -> Markup:
+    spent = [(variant, variant.cost) for variant in run.variants if variant.cost]
+    if not spent:
+        return EMPTY
+    tokens = run.workload.max_new_tokens
+    rows = (_row(variant, words.COST_COLUMNS, _cost_cells(variant, cost, tokens)) for variant, cost in spent)
+    fine = words.COST_FORMULA.format(tokens=figures.plural(tokens, "token", "tokens"))
+    return _section(words.COST, words.COST_HINT, words.COST_COLUMNS, rows, fine)
+
+
+def _cost_cells(variant: VariantResult, cost: Cost, tokens: int) -> tuple[str | Markup, ...]:
+    pays = variant.payback
+    return (
+        figures.short_seconds(cost.load_s),
+        figures.short_seconds(cost.prepare_s) if cost.prepare_s >= LEAST_SHOWN_S else figures.NOTHING,
+        figures.short_seconds(cost.warm_up_s),
+        figures.more_seconds(pays.extra_s) if pays else figures.NOTHING,
+        _pays(pays, tokens) if pays else figures.NOTHING,
+    )
+
+
+def _pays(pays: Payback, new_tokens: int) -> Markup:
+    said, answers = str(pays.word), ""
+    if pays.word == "after tokens" and pays.tokens is not None:
+        tokens = figures.plural(new_tokens, "token", "tokens")
+        said = words.PAYS_AFTER.format(tokens=figures.plural(pays.tokens, "token", "tokens"))
+        times = figures.plural(math.ceil(pays.tokens / new_tokens), "answer", "answers")
+        answers = words.PAYS_AFTER_ANSWERS.format(answers=times, tokens=tokens)
+    lines = (Markup("<small>{}</small>").format(line) for line in (answers, pays.note) if line)
+    return Markup("<strong>{}</strong> {}").format(said, EMPTY.join(lines))
+
+
 def _census(run: Run) -> Markup:
     seen = [(variant, variant.census) for variant in run.variants if variant.census]
     if not seen:
@@ -72,7 +107,6 @@ def _census_cells(variant: VariantResult, census: Census) -> tuple[str | Markup,
         _by_dtype(census),
         _converted(census),
         attention or census.attention or figures.NOTHING,
-        _once(variant),
     )
 
 
@@ -97,20 +131,12 @@ def _converted(census: Census) -> Markup:
     return said + (Markup("<small>{}</small>").format(words.KINDS.format(kinds=kinds)) if kinds else EMPTY)
 
 
-def _once(variant: VariantResult) -> str | Markup:
-    cost = variant.cost
-    if cost is None:
-        return figures.NOTHING
-    steps = ((words.COST_LOAD, cost.load_s), (words.COST_PREPARE, cost.prepare_s), (words.COST_WARM_UP, cost.warm_up_s))
-    shown = [Markup("<div>{} {}</div>").format(name, figures.short_seconds(spent)) for name, spent in steps]
-    return EMPTY.join(line for line, (_, spent) in zip(shown, steps, strict=True) if spent >= 0.01)
-
-
 def _row(variant: VariantResult, columns: tuple[str, ...], cells: Iterable[str | Markup]) -> Markup:
     drawn = EMPTY.join(_CELL.format(*pair) for pair in zip(columns[1:], cells, strict=True))
     return _ROW.format(_NAME.format(variant.title, breakable(variant.key)), drawn)
 
 
-def _section(title: str, hint: str, columns: tuple[str, ...], rows: Iterable[Markup]) -> Markup:
+def _section(title: str, hint: str, columns: tuple[str, ...], rows: Iterable[Markup], fine: str = "") -> Markup:
     header = EMPTY.join(_HEADER.format(name) for name in columns)
-    return _SECTION.format(title=title, hint=hint, header=header, rows=EMPTY.join(rows))
+    under = _FINE.format(fine) if fine else EMPTY
+    return _SECTION.format(title=title, hint=hint, header=header, rows=EMPTY.join(rows), fine=under)

@@ -43,6 +43,11 @@ def short_seconds(value: float | None) -> str:
     return f"{_digits(value * 1000)} ms" if value < 1 else f"{_digits(value)} s"
 
 
+def more_seconds(value: float) -> str:
+    """A difference between two times: "+ 1.24 s", "− 38 ms"."""
+    return f"{'−' if value < 0 else '+'} {short_seconds(abs(value))}"
+
+
 def number(value: float | None) -> str:
     """A rate with one decimal, so that a column of them lines up; from 1,000 on without."""
     return NOTHING if value is None else f"{value:,.{0 if abs(value) >= 1000 else 1}f}"

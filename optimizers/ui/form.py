@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from optimizers.api import DEFAULT_ROUNDS
+from optimizers.api import DEFAULT_LADDER, DEFAULT_ROUNDS
 from optimizers.errors import ChoiceError, RunNotFound
+from optimizers.schema import Way
 from optimizers.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, MAX_PROMPTS, MAX_ROUNDS
 from optimizers.ui import words
 
@@ -23,10 +24,13 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 
 @dataclass(frozen=True)
 class Form:
-    """The fields of the page, typed. `stacks` are the ticked techniques, then the hand-written combinations."""
+    """The fields of the page, typed. `ticked` are technique ids (those of the usual ladder where nothing is ticked and
+    the ladder is wanted), `written` the hand-written combinations."""
 
     model: str
-    stacks: tuple[str, ...]
+    ticked: tuple[str, ...]
+    ways: Way
+    written: tuple[str, ...]
     prompts: tuple[str, ...]
     max_new_tokens: int
     rounds: int
@@ -35,23 +39,47 @@ class Form:
 
 
 def read(
-    model: Any, ticked: list[str], stacks: Any, prompts: Any, tokens: Any, rounds: Any, budget: Any, base: Any
+    model: Any,
+    ticked: list[str],
+    ways: Any,
+    stacks: Any,
+    prompts: Any,
+    tokens: Any,
+    rounds: Any,
+    budget: Any,
+    base: Any,
 ) -> Form:
     """The form from the raw values of its components, in the page's order."""
-    written = [line.strip() for line in text(stacks, words.STACKS_LABEL, MAX_STACK_TEXT).splitlines()]
-    chosen = tuple(dict.fromkeys([*ticked, *(line for line in written if line)]))
-    if not chosen:
+    way, written = read_way(ways), split_stacks(stacks)
+    chosen = tuple(ticked) or (DEFAULT_LADDER if way == "ladder" else ())
+    if not chosen and not written:
         raise ChoiceError(words.NOTHING_TICKED, words.NOTHING_TICKED_REMEDY)
     seconds = _seconds(budget)
     return Form(
         model=model_name(model),
-        stacks=chosen,
+        ticked=chosen,
+        ways=way,
+        written=written,
         prompts=split_prompts(text(prompts, words.PROMPTS_LABEL, MAX_PROMPTS * MAX_PROMPT_CHARACTERS)),
         max_new_tokens=_whole(tokens, words.TOKENS_LABEL, MAX_NEW_TOKENS),
         rounds=_whole(rounds, words.ROUNDS_LABEL, MAX_ROUNDS) if seconds is None else DEFAULT_ROUNDS,
         seconds=seconds,
         baseline=text(base, words.BASELINE_LABEL, MAX_STACK_TEXT).strip() or None,
     )
+
+
+def read_way(value: Any) -> Way:
+    """How the ticked techniques are put together."""
+    for _, way in words.WAYS:
+        if value == way:
+            return way
+    raise ChoiceError(words.BAD_TYPE.format(field=words.WAYS_LABEL), words.BAD_TYPE_REMEDY)
+
+
+def split_stacks(value: Any) -> tuple[str, ...]:
+    """The hand-written combinations, one a line, each once."""
+    lines = (line.strip() for line in text(value, words.STACKS_LABEL, MAX_STACK_TEXT).splitlines())
+    return tuple(dict.fromkeys(line for line in lines if line))
 
 
 def model_name(value: Any) -> str:

@@ -76,16 +76,36 @@ def techniques_for(model: str, rows: tuple[TechniqueRow, ...], *ticked: bool) ->
     return updates
 
 
+def usual_ticks(rows: tuple[TechniqueRow, ...], ways: Any, *ticked: bool) -> list[Any]:
+    """Check boxes after the way was changed: the usual ones of the other way give place to the usual ones of this
+    way, and what a person ticked stays as it is."""
+    usual = {"alone": set(api.DEFAULT_STACKS), "ladder": set(api.DEFAULT_LADDER)}
+    chosen = {row.id for row, tick in zip(rows, ticked, strict=True) if tick is True}
+    here = {row.id for row in rows if row.available}
+    if (
+        not isinstance(ways, str)
+        or ways not in usual
+        or not any(chosen == named & here for way, named in usual.items() if way != ways)
+    ):
+        return [gr.skip() for _ in rows]
+    return [gr.Checkbox(value=row.id in usual[ways] & here) for row in rows]
+
+
 def estimate(ids: tuple[str, ...], *raw: Any) -> Updates:
-    """What Compare would do, or what keeps it from doing so; what must be known first; whether it can be pressed."""
+    """What Compare would do, or what keeps it from doing so; what must be known first; the variants; what is wrong in
+    the field for combinations; whether Compare can be pressed."""
+    off, nothing = gr.Button(interactive=False), notes.not_planned(words.PLANNED_NOTHING)
     try:
         plan = _plan(ids, raw)
+    except _WrittenWrong as error:
+        refusal = ChoiceError(words.STACKS_WRONG, words.STACKS_WRONG_REMEDY)
+        return notes.message(refusal, "refusal"), "", nothing, notes.message(error), off
     except LeversError as error:
-        return notes.message(error, "refusal"), "", gr.Button(interactive=False)
+        return notes.message(error, "refusal"), "", nothing, "", off
     except _Waiting:
-        return notes.say(words.ESTIMATE_WAITS), "", gr.Button(interactive=False)
+        return notes.say(words.ESTIMATE_WAITS), "", notes.not_planned(words.PLANNED_WAITS), "", off
     limit = min(settings().memory_bytes or plan.machine.memory_available_bytes, plan.machine.memory_available_bytes)
-    return notes.estimate(plan, limit), notes.before(plan), gr.Button(interactive=True)
+    return notes.estimate(plan, limit), notes.before(plan), notes.planned(plan), "", gr.Button(interactive=True)
 
 
 def start(ids: tuple[str, ...], *raw: Any) -> tuple[str, str]:
@@ -102,9 +122,15 @@ class _Waiting(Exception):
     """The model is not read yet."""
 
 
+class _WrittenWrong(ChoiceError):
+    """A hand-written combination cannot be read."""
+
+
 def _plan(ids: tuple[str, ...], raw: tuple[Any, ...]) -> Plan:
     model, ticked, tail = raw[0], raw[1 : 1 + len(ids)], raw[1 + len(ids) :]
     entered = form.read(model, [name for name, tick in zip(ids, ticked, strict=True) if tick is True], *tail)
+    for stack in entered.written:
+        _check_written(stack)
     state = preparing.look(entered.model)
     if state is None or not state.over:
         raise _Waiting
@@ -114,6 +140,13 @@ def _plan(ids: tuple[str, ...], raw: tuple[Any, ...]) -> Plan:
     if len(plan.variants) < 2:
         raise _alone(plan)
     return plan
+
+
+def _check_written(stack: str) -> None:
+    try:
+        api.named_in(stack)
+    except ChoiceError as error:
+        raise _WrittenWrong(error.reason, error.remedy) from None
 
 
 def _alone(plan: Plan) -> ChoiceError:
@@ -129,12 +162,13 @@ def _alone(plan: Plan) -> ChoiceError:
 def _choice(entered: form.Form) -> Choice:
     return api.choose(
         entered.model,
-        entered.stacks,
+        (*entered.ticked, *entered.written),
         prompts=entered.prompts,
         max_new_tokens=entered.max_new_tokens,
         rounds=entered.rounds,
         seconds=entered.seconds,
         baseline=entered.baseline,
+        ways=entered.ways,
     )
 
 

@@ -33,7 +33,10 @@ class TechniqueStep:
     rows: tuple[TechniqueRow, ...]
     boxes: tuple[gr.Checkbox, ...]
     notes: tuple[gr.HTML, ...]
+    ways: gr.Radio
     stacks: gr.Textbox
+    wrong: gr.HTML
+    planned: gr.HTML
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ class Page:
         return [
             self.model.name,
             *steps.boxes,
+            steps.ways,
             steps.stacks,
             asked.prompts,
             asked.tokens,
@@ -166,6 +170,9 @@ def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:
     lines: dict[str, gr.HTML] = {}
     with gr.Column(elem_classes="lv-card"):
         _step(2, words.STEP_TECHNIQUES, words.STEP_TECHNIQUES_HINT)
+        ways = gr.Radio(
+            list(words.WAYS), value="alone", label=words.WAYS_LABEL, info=words.WAYS_INFO, elem_id="lv-ways"
+        )
         for slot, group in groupby(rows, key=lambda row: row.slot):
             with gr.Column(elem_classes="lv-slot"):
                 title, hint = words.SLOTS[slot]
@@ -181,7 +188,10 @@ def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:
             max_lines=6,
             elem_id="lv-stacks",
         )
-    return TechniqueStep(rows, tuple(boxes[row.id] for row in rows), tuple(lines[row.id] for row in rows), stacks)
+        wrong = _html("", "lv-stacks-note")
+        planned = _html(notes.not_planned(words.PLANNED_WAITS), "lv-planned")
+    in_order = tuple(boxes[row.id] for row in rows), tuple(lines[row.id] for row in rows)
+    return TechniqueStep(rows, *in_order, ways, stacks, wrong, planned)
 
 
 def _technique(row: TechniqueRow) -> tuple[gr.Checkbox, gr.HTML]:

@@ -24,6 +24,9 @@ _WORKING = Markup(
     "{bar}"
 )
 _SHARE = Markup('<div class="lv-bar" aria-hidden="true"><span style="width:{}%"></span></div>')
+_PLANNED = Markup('<div class="lv-planned"><h3>{heading}</h3><ol>{items}</ol></div>')
+_PLANNED_ITEM = Markup("<li><span>{title}</span> {tag}<code>{key}</code></li>")
+_BASELINE_TAG = Markup('<span class="lv-is-baseline">{}</span>').format(words.BASELINE_TAG)
 _LABELED = Markup('<p class="lv-tag lv-tag-{kind}"><strong>{label}</strong> {text}</p>')
 
 
@@ -76,6 +79,22 @@ def estimate(plan: Plan, memory_bytes: int) -> str:
     return Markup('<div class="lv-estimate" role="status"><p class="lv-say">{}</p><p>{}</p></div>').format(
         headline, details
     )
+
+
+def planned(plan: Plan) -> str:
+    """The variants that will be made, in their order, the baseline first."""
+    items = (
+        _PLANNED_ITEM.format(
+            title=variant.title, tag=_BASELINE_TAG if variant.key == plan.baseline else EMPTY, key=variant.key
+        )
+        for variant in plan.variants
+    )
+    return _PLANNED.format(heading=words.PLANNED, items=EMPTY.join(items))
+
+
+def not_planned(text: str) -> str:
+    """In place of the variants, why there is none to name."""
+    return _PLANNED.format(heading=words.PLANNED, items=Markup("<li>{}</li>").format(text))
 
 
 def before(plan: Plan) -> str:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from markupsafe import Markup, escape
 
-from optimizers.results import Run, VariantResult
+from optimizers.results import Ratio, Run, Step, VariantResult
 from optimizers.ui import figures, words
 
 EMPTY = Markup("")
+
+Columns = tuple[tuple[str, str], ...]
 
 _CELL = Markup('<td role="cell" data-label="{label}" class="{kind}"><span>{value}</span></td>')
 _HEADER = Markup('<th role="columnheader" scope="col" class="{kind}" title="{title}">{name}</th>')
@@ -38,15 +40,17 @@ _CAVEAT = Markup('<li>{variant}{text} <span class="lv-remedy">{remedy}</span></l
 
 def table(run: Run, *, final: bool) -> str:
     """The comparison as a table, every variant of the run in a row, in plan order."""
+    ladder = any(variant.step for variant in run.variants)
+    columns = tuple(column for column in words.COLUMNS if ladder or column[0] != words.STEP_COLUMN)
     header = EMPTY.join(
         _HEADER.format(name=name, title=title, kind="lv-num" if place > 1 else "")
-        for place, (name, title) in enumerate(words.COLUMNS)
+        for place, (name, title) in enumerate(columns)
     )
     return _TABLE.format(
         heading=words.RESULTS if final else words.SO_FAR,
         recommendation=_recommendation(run) if final else EMPTY,
         header=header,
-        rows=EMPTY.join(_row(variant) for variant in run.variants),
+        rows=EMPTY.join(_row(variant, columns) for variant in run.variants),
         fine=_noise(run),
     )
 
@@ -100,14 +104,14 @@ def _noise(run: Run) -> str:
     )
 
 
-def _row(variant: VariantResult) -> Markup:
+def _row(variant: VariantResult, columns: Columns) -> Markup:
     name = _NAME.format(title=variant.title, key=breakable(variant.key))
     if variant.status == "measured" or (variant.latency and variant.status in ("ready", "loading")):
-        cells = _figures(variant)
+        cells = _figures(variant, columns)
     else:
         mark, word = words.STATUS[variant.status]
         cells = _WHY.format(
-            span=len(words.COLUMNS) - 1,
+            span=len(columns) - 1,
             status=variant.status,
             mark=mark,
             word=word,
@@ -117,33 +121,40 @@ def _row(variant: VariantResult) -> Markup:
     return _ROW.format(status=variant.status, name=name, cells=cells)
 
 
-def _figures(variant: VariantResult) -> Markup:
-    latency, memory = variant.latency, variant.memory
+def _figures(variant: VariantResult, columns: Columns) -> Markup:
+    latency, memory, versus = variant.latency, variant.memory, variant.versus_baseline
     values: tuple[str | Markup, ...] = (
-        _verdict(variant),
-        _speed(variant),
+        _verdict(versus.decode if versus else None),
+        _speed(versus.decode if versus else None),
+        _added(variant.step),
         figures.number(figures.median(latency.decode_tokens_per_s) if latency else None),
         figures.short_seconds(figures.median(latency.ttft_s) if latency else None),
         figures.size(memory.weights_bytes if memory else None),
         figures.size(memory.run_peak_bytes if memory else None),
         *_quality(variant),
     )
+    shown = [(name, value) for (name, _), value in zip(words.COLUMNS[1:], values, strict=True) if name in dict(columns)]
     return EMPTY.join(
         _CELL.format(label=name, kind="lv-num" if place > 0 else "lv-verdict-cell", value=value)
-        for place, ((name, _), value) in enumerate(zip(words.COLUMNS[1:], values, strict=True))
+        for place, (name, value) in enumerate(shown)
     )
 
 
-def _verdict(variant: VariantResult) -> str | Markup:
-    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
+def _added(step: Step | None) -> str | Markup:
+    """What a ladder's step added to the one below: ratio, interval and word."""
+    if step is None or step.versus.decode is None:
+        return figures.NOTHING
+    return _speed(step.versus.decode) + Markup("<div>{}</div>").format(_verdict(step.versus.decode))
+
+
+def _verdict(ratio: Ratio | None) -> str | Markup:
     if ratio is None:
         return figures.NOTHING
     kind = ratio.verdict.replace(" ", "-")
     return _VERDICT.format(kind=kind, mark=words.VERDICT[ratio.verdict], word=ratio.verdict)
 
 
-def _speed(variant: VariantResult) -> str | Markup:
-    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
+def _speed(ratio: Ratio | None) -> str | Markup:
     if ratio is None:
         return figures.NOTHING
     return Markup("<strong>{}</strong> <small>{}</small>").format(figures.times(ratio.ratio), figures.interval(ratio))

@@ -90,13 +90,15 @@ def _connect_model(demo: gr.Blocks, page: layout.Page) -> None:
 
 
 def _connect_form(page: layout.Page) -> None:
-    ids = tuple(row.id for row in page.techniques.rows)
+    steps = page.techniques
+    ids = tuple(row.id for row in steps.rows)
+    steps.ways.input(partial(handlers.usual_ticks, steps.rows), [steps.ways, *steps.boxes], list(steps.boxes), **_QUIET)
     changed = [component.change for component in page.form] + [page.model.ready.change]
     gr.on(
         changed,
         partial(handlers.estimate, ids),
         page.form,
-        [page.estimate, page.notes, page.compare],
+        [page.estimate, page.notes, steps.planned, steps.wrong, page.compare],
         trigger_mode="always_last",
         **_QUIET,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimizers.results import Verdict
-from optimizers.schema import RunStatus, Slot, VariantStatus
+from optimizers.schema import RunStatus, Slot, VariantStatus, Way
 
 NAME = "Levers"
 LEAD = (
@@ -16,7 +16,7 @@ STEP_MODEL = "Model"
 STEP_TECHNIQUES = "Techniques"
 STEP_PROMPTS = "Prompts"
 STEP_MODEL_HINT = "Whose answers, speed and memory are compared."
-STEP_TECHNIQUES_HINT = "Each one ticked becomes a variant of its own, compared with the baseline."
+STEP_TECHNIQUES_HINT = "Each one ticked becomes a variant, compared with the baseline."
 STEP_PROMPTS_HINT = "Every variant answers all of them."
 
 MODEL_LABEL = "Model"
@@ -45,9 +45,23 @@ SLOTS: dict[Slot, tuple[str, str]] = {
 PROMISE = "Promised"
 WARNING = "On this machine"
 UNAVAILABLE = "Not available here"
+WAYS_LABEL = "How they are put together"
+WAYS_INFO = (
+    "Alone shows what each one gives by itself; the ladder shows what each adds to those before it, in the order that "
+    "guides teach: precision, attention, cache, compilation, weights."
+)
+WAYS: tuple[tuple[str, Way], ...] = (
+    ("Each technique alone", "alone"),
+    ("The ladder: each step on top of the last", "ladder"),
+)
 STACKS_LABEL = "Your own combinations"
-STACKS_INFO = "Join techniques with plus signs, one combination a line."
-STACKS_PLACEHOLDER = "bf16+torchao_int8_weight_only"
+STACKS_INFO = "Join techniques with plus signs, one combination a line. They are compared as written."
+STACKS_PLACEHOLDER = "bf16+torchao_int8_weight_only+compile+static_cache"
+STACKS_WRONG = "One of your own combinations cannot be read."
+STACKS_WRONG_REMEDY = "Beside its field it says why."
+PLANNED = "What will be compared"
+PLANNED_WAITS = "The list comes once the model is read."
+PLANNED_NOTHING = "Nothing yet: see below, beside Compare."
 
 PROMPTS_LABEL = "Prompts"
 PROMPTS_INFO = "An empty line separates two prompts."
@@ -133,10 +147,12 @@ VERDICT: dict[Verdict, str] = {
 RESULTS = "Results"
 SO_FAR = "Results so far"
 RECOMMENDED = "What to use"
+STEP_COLUMN = "This step"
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("Variant", ""),
     ("Verdict", "Speed of writing against the baseline"),
     ("Speed", "Times the baseline's tokens per second, with the 95 % interval"),
+    (STEP_COLUMN, "Times the tokens per second of the step below it, with the 95 % interval and its word"),
     ("Tokens/s", "New tokens per second, median"),
     ("First token", "Time to the first token, median"),
     ("Weights", "Memory that the weights take"),
@@ -163,15 +179,22 @@ PROMISE_COLUMNS = ("Variant", "Its documentation claims", "Promised", "Measured 
 KEPT: dict[bool | None, tuple[str, str]] = {True: ("✓", "kept"), False: ("✕", "not kept"), None: ("–", "not judged")}
 CENSUS = "What really happened"
 CENSUS_HINT = "read from the loaded models"
-CENSUS_COLUMNS = ("Variant", "Weights in memory", "Converted", "Attention that ran", "Spent once")
+CENSUS_COLUMNS = ("Variant", "Weights in memory", "Converted", "Attention that ran")
 NONE_CONVERTED = "no layer"
 LEFT_AS_IT_WAS = "{amount} left out ({name}): {why}"
 STORED_QUANTIZED = "The checkpoint itself is quantized: {method}"
 KINDS = "In the model: {kinds}"
 RUNS_ON = "Runs on: {providers}"
-COST_LOAD = "loading"
-COST_PREPARE = "preparing"
-COST_WARM_UP = "first answer"
+COST = "What the speed costs"
+COST_HINT = "spent once at the start, and how many tokens later it is paid back"
+COST_COLUMNS = ("Variant", "Loading", "Preparing", "First answer", "More than the baseline", "Pays for itself")
+COST_FORMULA = (
+    "Tokens until it pays for itself: the seconds it spends once (loading, preparing, first answer) over the "
+    "baseline's, divided by the seconds it saves on each token. A token's seconds are those of an answer of {tokens} "
+    "shared by its tokens, the wait for the first one included. Never: not faster than the baseline, or within noise."
+)
+PAYS_AFTER = "after {tokens}"
+PAYS_AFTER_ANSWERS = "{answers} of {tokens}"
 DOWNLOAD = "Download run.json"
 ONLY_BASELINE = "Nothing would be compared with the baseline."
 ONLY_BASELINE_REMEDY = "Tick a technique that the baseline, {baseline}, does not hold already."

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from scripted_records import ANSWER, CHECKPOINT, GB, HOSTILE, MACHINE, OTHER, ROWS, measured
+from scripted_records import ANSWER, CHECKPOINT, GB, HOSTILE, MACHINE, NF4, OTHER, ROWS, measured
 
+from optimizers import planning
 from optimizers.errors import CheckpointNotFound, ChoiceError, RunNotFound
 from optimizers.results import (
     Caveat,
@@ -17,9 +18,11 @@ from optimizers.results import (
     ModelEntry,
     ModelFacts,
     NoiseFloor,
+    Ratio,
     Recommendation,
     Run,
     RunSummary,
+    Step,
     TechniqueList,
     VariantResult,
 )
@@ -31,6 +34,7 @@ from optimizers.schema import (
     RunStatus,
     Skipped,
     Variant,
+    Way,
     Workload,
 )
 
@@ -42,6 +46,7 @@ STILLS: dict[str, tuple[float, RunStatus]] = {
     "done": (1.0, "done"),
     "stopped": (0.7, "cancelled"),
     "failed": (0.3, "failed"),
+    "ladder": (1.0, "done"),
 }
 
 
@@ -53,6 +58,7 @@ class Script:
         self.stills = STILLS if stills else {}
         self.hostile = hostile
         self.length_s = length_s
+        self.ladders = {"ladder"}
         self.started_at: dict[str, float] = {}
         self.stopped_at: dict[str, float] = {}
 
@@ -96,29 +102,41 @@ class Script:
         baseline: str | None = None,
         seed: int = 0,
         threads: int | None = None,
+        ways: Way = "alone",
     ) -> Choice:
         if prompts is None:
             prompts = ("Explain DNS briefly.", "What is a mutex?", "Why is the sky blue?")
-        known = {row.id for row in ROWS}
         for stack in techniques:
-            for name in stack.split("+"):
-                if name not in known:
-                    raise ChoiceError(f"There is no technique {name}.", "Use one of the names in the list above.")
+            self.named_in(stack)
         if not prompts:
             raise ChoiceError("There is no prompt.", "Write at least one.")
         work = Workload(tuple(prompts), max_new_tokens, rounds, seconds)
-        return Choice(model or "smollm2-135m", tuple(techniques), work, baseline)
+        stacks = tuple(techniques)
+        if ways == "ladder":
+            stacks = planning.ladder(stacks, lambda technique: technique.id != NF4.id)
+        return Choice(model or "smollm2-135m", stacks, work, baseline, ways=ways)
+
+    def named_in(self, stack: str) -> tuple[str, ...]:
+        known = {row.id for row in ROWS}
+        for name in stack.split("+"):
+            if name not in known:
+                raise ChoiceError(f"There is no technique {name}.", "Use one of the names in the list above.")
+        return tuple(stack.split("+"))
 
     def plan(self, choice: Choice, folders: bool = True) -> Plan:
         titles = {row.id: row.title for row in ROWS}
         names = ["fp32", *(stack for stack in choice.stacks if stack not in ("fp32", "bnb_nf4"))]
         variants = tuple(
-            Variant(f"{name}+sdpa", titles.get(name, name), tuple(name.split("+")), GB // 2) for name in names
+            Variant(
+                f"{name}+sdpa",
+                " + ".join(titles[part] for part in name.split("+")),
+                tuple(name.split("+")),
+                GB // 2,
+            )
+            for name in names
         )
         skipped = tuple(
-            Skipped(
-                "fp32+sdpa+bnb_nf4", titles["bnb_nf4"], ("bnb_nf4",), Obstacle(ROWS[-1].reason or "", "Install it.")
-            )
+            Skipped("fp32+sdpa+bnb_nf4", titles["bnb_nf4"], ("bnb_nf4",), Obstacle(NF4.reason or "", "Install it."))
             for stack in choice.stacks
             if stack == "bnb_nf4"
         )
@@ -139,6 +157,8 @@ class Script:
     def start(self, plan: Plan) -> str:
         run_id = f"run-{len(self.started_at) + 1}"
         self.started_at[run_id] = time.monotonic()
+        if plan.choice.ways == "ladder":
+            self.ladders.add(run_id)
         return run_id
 
     def running(self) -> str | None:
@@ -202,8 +222,8 @@ class Script:
                 0,
                 0,
                 False,
-                self.said(ROWS[-1].reason or ""),
-                self.said(ROWS[-1].remedy or ""),
+                self.said(NF4.reason or ""),
+                self.said(NF4.remedy or ""),
             ),
             Lane(
                 "fp32+eager",
@@ -257,7 +277,7 @@ class Script:
             workload=Workload(("Explain DNS briefly.", self.said("Why is the sky blue?"), "What is a mutex?"), 48, 6),
             baseline="fp32+sdpa",
             noise_floor=NoiseFloor(0.021, 0.04, 0.0),
-            variants=self._variants(),
+            variants=self._steps() if run_id in self.ladders else self._variants(),
             recommendation=Recommendation(
                 "bf16+sdpa",
                 self.said("Use bfloat16: it takes half the memory at nearly the same speed."),
@@ -270,6 +290,19 @@ class Script:
                     "disturbed", "2 of 18 turns were disturbed by other work.", "Close other programs.", "bf16+sdpa"
                 ),
             ),
+        )
+
+    def _steps(self) -> tuple[VariantResult, ...]:
+        """The same, as steps of a ladder: its last stands on the one before it."""
+        first, second, third, *rest = self._variants()
+        assert second.versus_baseline is not None
+        assert third.versus_baseline is not None
+        added = replace(third.versus_baseline, decode=Ratio(1.44, 1.41, 1.47, "faster"))
+        return (
+            first,
+            replace(second, step=Step(first.key, second.versus_baseline)),
+            replace(third, step=Step(second.key, added)),
+            *rest,
         )
 
     def _variants(self) -> tuple[VariantResult, ...]:

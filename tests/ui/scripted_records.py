@@ -5,6 +5,7 @@ from __future__ import annotations
 from optimizers.results import (
     Interval,
     Latency,
+    Payback,
     PromiseResult,
     Quality,
     Rate,
@@ -49,6 +50,11 @@ PROMISES = (
     ),
     PromiseResult("A minor drop in accuracy", "minor", None, None, "This program does not measure it.", "a guide"),
 )
+PAYBACK = {
+    "baseline": None,
+    "slower": Payback(-0.41, -0.0026, "never", None),
+    "faster": Payback(9.6, 0.0083, "after tokens", 1157, "Compiled afresh; a later start finds the code in the cache."),
+}
 CENSUS = Census(
     {"float32": 114_009_088, "int8": 106_323_840},
     210,
@@ -89,6 +95,16 @@ CHECKPOINT = Checkpoint(
     low_bit_grid="These weights were 4-bit before they were stored, so the quality of 4-bit techniques measured on "
     "them says little about other models.",
 )
+NF4 = TechniqueRow(
+    "bnb_nf4",
+    "weights",
+    "4-bit weights (bitsandbytes NF4)",
+    "Weights kept in 4 bits on a grid made for neural networks.",
+    "About a quarter of the memory.",
+    False,
+    reason="The package bitsandbytes is not installed.",
+    remedy="Install it: pip install bitsandbytes.",
+)
 ROWS = (
     TechniqueRow("library_default", "precision", "Library default", "What from_pretrained does by itself.", "", True),
     TechniqueRow("fp32", "precision", "32-bit floats", "Every number in full precision.", "The reference.", True),
@@ -114,15 +130,9 @@ ROWS = (
         "About half the memory of bfloat16.",
         True,
     ),
+    NF4,
     TechniqueRow(
-        "bnb_nf4",
-        "weights",
-        "4-bit weights (bitsandbytes NF4)",
-        "Weights kept in 4 bits on a grid made for neural networks.",
-        "About a quarter of the memory.",
-        False,
-        reason="The package bitsandbytes is not installed.",
-        remedy="Install it: pip install bitsandbytes.",
+        "compile", "compile", "Compiled (torch.compile)", "Turned into machine code first.", "1.5x to 3x faster.", True
     ),
 )
 
@@ -179,4 +189,5 @@ def measured(
         outputs=tuple(Output(i, text, (1, 2, 3), True, 48) for i in range(3)),
         versus_baseline=VersusBaseline(decode, decode, decode, weights / 538e6, weights / 538e6),
         promises=PROMISES if ratio else (),
+        payback=PAYBACK[verdict],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -43,7 +44,7 @@ def test_hostile_text_is_shown_as_text(context: BrowserContext, hostile_page: st
     page.keyboard.press("Escape")
     page.fill("#lv-prompts textarea", HOSTILE)
     page.fill("#lv-stacks textarea", "<img src=x onerror=window.__pwned=1>${window.__pwned=2}")
-    expect(page.locator("#lv-estimate")).to_contain_text("<img src=x onerror=window.__pwned=1>${window.__pwned=2}")
+    expect(page.locator("#lv-stacks-note")).to_contain_text("<img src=x onerror=window.__pwned=1>${window.__pwned=2}")
     page.fill("#lv-stacks textarea", "")
     page.wait_for_selector(READY)
     page.click("#lv-compare")
@@ -94,7 +95,6 @@ WRONG = (
     ("#lv-tokens input", "100000", "New tokens per answer"),
     ("#lv-rounds input", "1000", "Rounds"),
     ("#lv-seconds input", "soon", "Time budget"),
-    ("#lv-stacks textarea", "nonsense", "nonsense"),
 )
 
 
@@ -108,6 +108,45 @@ def test_a_wrong_entry_is_told_beside_compare(page: Page, scripted_page: str) ->
         expect(page.locator("#lv-compare")).to_be_disabled()
         page.fill(field, right)
         page.wait_for_selector(READY)
+
+
+def test_a_wrong_combination_is_told_beside_its_field_and_nothing_is_lost(page: Page, scripted_page: str) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    page.check("#lv-technique-eager input")
+    page.fill("#lv-stacks textarea", "bf16+eager\nbf16+nonsense")
+    expect(page.locator("#lv-stacks-note .lv-error")).to_contain_text("There is no technique nonsense")
+    expect(page.locator("#lv-compare")).to_be_disabled()
+    page.fill("#lv-stacks textarea", "bf16+eager\nfp16+eager")
+    page.wait_for_selector(READY)
+    expect(page.locator("#lv-stacks-note .lv-error")).to_have_count(0)
+    planned = ["fp32+sdpa", "bf16+sdpa", "eager+sdpa", "torchao_int8_weight_only+sdpa", "bf16+eager+sdpa"]
+    expect(page.locator("#lv-planned code")).to_have_text([*planned, "fp16+eager+sdpa"])
+
+
+def test_the_ladder_in_one_press(page: Page, scripted_page: str) -> None:
+    steps = ["fp32+sdpa", "bf16+sdpa", "bf16+compile+sdpa", "bf16+torchao_int8_weight_only+compile+sdpa"]
+    planned = page.locator("#lv-planned code")
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    expect(planned).to_have_text(["fp32+sdpa", "bf16+sdpa", "torchao_int8_weight_only+sdpa"])
+    page.click("#lv-ways label >> text=The ladder")
+    expect(planned).to_have_text(steps)
+    expect(page.locator("#lv-technique-compile input")).to_be_checked()
+    for name in ("bf16", "compile", "torchao_int8_weight_only"):
+        page.uncheck(f"#lv-technique-{name} input")
+    expect(planned).to_have_text(steps)  # with nothing ticked it is the usual ladder
+    page.check("#lv-technique-eager input")
+    expect(planned).to_have_text(["fp32+sdpa", "eager+sdpa"])
+    page.click("#lv-ways label >> text=Each technique alone")
+    expect(page.locator("#lv-technique-eager input")).to_be_checked()
+    page.click("#lv-ways label >> text=The ladder")
+    page.wait_for_selector(READY)
+    page.click("#lv-compare")
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    expect(page.locator("#lv-run-table thead")).to_contain_text("This step")
+    added = page.locator("#lv-run-table td[data-label='This step']")
+    expect(added).to_have_text(["–", re.compile(r"0\.93×.*slower"), re.compile(r"1\.44×.*1\.41 to 1\.47.*faster")])
 
 
 def test_nothing_ticked_cannot_be_compared(page: Page, scripted_page: str) -> None:

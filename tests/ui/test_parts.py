@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from scripted import Script
-from scripted_records import CENSUS, HOSTILE
+from scripted_records import CENSUS, HOSTILE, ROWS
 
 from optimizers.errors import ChoiceError, RunNotFound
 from optimizers.results import PromiseResult
 from optimizers.schema import SkippedModule
-from optimizers.ui import details_view, figures, form, results_view, texts, watching
+from optimizers.ui import details_view, figures, form, handlers, results_view, texts, watching
 
-GOOD: list[Any] = ["model", ["bf16"], "fp16\n\nbf16+eager\n", "One\n\nTwo", 48, 6, "", ""]
+GOOD: list[Any] = ["model", ["bf16"], "alone", "fp16\n\nbf16+eager\n", "One\n\nTwo", 48, 6, "", ""]
 
 
 def changed(place: int, value: object) -> list[Any]:
@@ -23,7 +23,7 @@ def changed(place: int, value: object) -> list[Any]:
 
 def test_a_form_is_read_into_its_parts() -> None:
     read = form.read(*GOOD)
-    assert read.stacks == ("bf16", "fp16", "bf16+eager")
+    assert (read.ticked, read.ways, read.written) == (("bf16",), "alone", ("fp16", "bf16+eager"))
     assert read.prompts == ("One", "Two")
     assert (read.seconds, read.baseline) == (None, None)
 
@@ -34,18 +34,20 @@ def test_a_form_is_read_into_its_parts() -> None:
         (0, ["a", "list"]),
         (0, "x" * 2000),
         (0, "  "),
-        (2, "x" * 5000),
-        (3, {"a": 1}),
-        (4, "48"),
-        (4, True),
-        (4, 1.5),
-        (4, 10**9),
-        (4, float("nan")),
-        (5, None),
-        (6, "-3"),
-        (6, "nan"),
-        (6, "inf"),
-        (7, 12),
+        (2, "sideways"),
+        (2, ["ladder"]),
+        (3, "x" * 5000),
+        (4, {"a": 1}),
+        (5, "48"),
+        (5, True),
+        (5, 1.5),
+        (5, 10**9),
+        (5, float("nan")),
+        (6, None),
+        (7, "-3"),
+        (7, "nan"),
+        (7, "inf"),
+        (8, 12),
     ],
 )
 def test_what_a_direct_call_may_send_is_refused_in_words(place: int, value: object) -> None:
@@ -56,7 +58,13 @@ def test_what_a_direct_call_may_send_is_refused_in_words(place: int, value: obje
 
 def test_nothing_ticked_is_a_sentence() -> None:
     with pytest.raises(ChoiceError, match="Tick at least one technique"):
-        form.read("model", [], "", "One", 48, 6, "", "")
+        form.read("model", [], "alone", "", "One", 48, 6, "", "")
+
+
+def test_with_nothing_ticked_the_ladder_is_the_usual_one_and_what_is_written_stays() -> None:
+    read = form.read("model", [], "ladder", " bf16+eager ", "One", 48, 6, "", "")
+    assert read.ticked == ("bf16", "compile", "torchao_int8_weight_only")
+    assert read.written == ("bf16+eager",)
 
 
 @pytest.mark.parametrize("value", [None, 3, "", "../x", "a/b", ".hidden", "x" * 101, "a b", "run\n"])
@@ -114,6 +122,13 @@ def test_rows_that_were_not_measured_have_a_reason_and_no_figures() -> None:
 def test_promises_and_census_are_told_of_measured_variants_only() -> None:
     html = details_view.details(Script().run("run-1", "done"))
     promises, census = html.split("What really happened", 1)
+    promises, cost = promises.split("What the speed costs", 1)
+    assert cost.count("<tr") == 1 + 3
+    assert "<strong>after 1,157 tokens</strong> <small>25 answers of 48 tokens</small>" in cost  # 1157 / 48 = 24.1
+    assert "Compiled afresh" in cost
+    assert "<strong>never</strong>" in cost
+    assert "− 410 ms" in cost
+    assert "an answer of 48 tokens shared by its tokens" in cost
     assert "2 kept, 2 not kept, 2 not judged" in promises
     assert promises.count("No native bfloat16 here.") == 2
     assert census.count("<tr") == 1 + 3
@@ -133,6 +148,28 @@ def test_what_a_census_names_is_shown_as_text() -> None:
     html = details_view.details(replace(run, variants=(first,)))
     assert html.count("&lt;img src=x") == 9
     assert "<img" not in html
+
+
+def test_only_a_ladder_has_a_column_for_what_each_step_added() -> None:
+    script = Script()
+    alone, ladder = (results_view.table(script.run(run, "done"), final=True) for run in ("done", "ladder"))
+    assert "This step" not in alone
+    assert ladder.count('data-label="This step"') == 3
+    assert "<strong>1.44×</strong> <small>1.41 to 1.47</small>" in ladder
+
+
+def test_changing_the_way_swaps_the_usual_ticks_and_leaves_a_persons_own() -> None:
+    def ticks(ways: object, *ticked: str) -> list[str] | None:
+        updates = handlers.usual_ticks(ROWS, ways, *(row.id in ticked for row in ROWS))
+        values = [getattr(update, "value", None) for update in updates]  # None: it stays as it is
+        return None if None in values else [row.id for row, on in zip(ROWS, values, strict=True) if on]
+
+    ladder = ["bf16", "torchao_int8_weight_only", "compile"]
+    assert ticks("ladder", "bf16", "torchao_int8_weight_only") == ladder
+    assert ticks("alone", *ladder) == ["bf16", "torchao_int8_weight_only"]
+    assert ticks("ladder", "bf16", "eager") is None
+    assert ticks("ladder") is None
+    assert ticks({"x": 1}, *ladder) is None
 
 
 def test_a_run_without_a_census_has_no_details() -> None:

@@ -262,3 +262,31 @@ def test_obstacles_of_skipped_variants_reach_the_run() -> None:
     assert Obstacle(result(run, "onnx").reason or "", result(run, "onnx").remedy or "") == Obstacle(
         "Not here.", "Install it."
     )
+
+
+def test_a_step_of_a_ladder_is_held_against_the_one_below_it() -> None:
+    # Half a second a token at the foot, a quarter on the first step: twice as fast. On the second a fifth of a second
+    # in every round: 2.5 times the foot and 1.25 times the step below, and half its bytes.
+    record = make.record(
+        make.measurement(BASE, STEPS),
+        make.measurement("a", [0.25] * 6),
+        make.measurement("b", [0.2] * 6, memory=make.memory(256 * make.MIB)),
+        replica=STEPS,
+    )
+    foot, first, second = record.plan.variants
+    steps = replace(record.plan, variants=(foot, replace(first, below=BASE), replace(second, below="a")))
+    run = compare(replace(record, plan=steps))
+    assert result(run, BASE).step is None
+    one, two = result(run, "a").step, result(run, "b").step
+    assert one is not None
+    assert (one.below, one.versus) == (BASE, result(run, "a").versus_baseline)
+    assert two is not None
+    assert two.versus.decode is not None
+    assert two.below == "a"
+    assert (two.versus.decode.ratio, two.versus.decode.verdict) == (pytest.approx(1.25), "faster")
+    assert two.versus.weights_bytes == 0.5
+    assert from_json(Run, to_json(run)) == run
+    fallen = replace(record.measurements[1], status="failed", reason="It fell.")
+    measurements = (record.measurements[0], fallen, record.measurements[2])
+    assert result(compare(replace(record, plan=steps, measurements=measurements)), "b").step is None
+    assert result(compare(record), "b").step is None  # no ladder, no step

@@ -9,16 +9,19 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import analysis_records as make
 import pytest
 import tiny
+from rich.console import Console
 
-from optimizers import api
+from optimizers import analysis, api
 from optimizers.cli import main
-from optimizers.cli.tables import going_on
+from optimizers.cli.tables import finished, going_on
 from optimizers.results import Lane, LiveRun, Run
-from optimizers.schema import from_json
+from optimizers.schema import Cost, from_json
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 300.0
@@ -258,3 +261,23 @@ def test_what_a_model_writes_cannot_touch_the_terminal(capsys: pytest.CaptureFix
     lane = Lane("k", "t", "ready", "s", "\x1b[2J[red]bold[/red]\x07\nnext", 0, 1.0, 1, 2, True)
     Console(force_terminal=False, width=120).print(going_on(LiveRun("r", 1, "running", "x", 0.5, 1.0, (lane,), None)))
     assert "[red]bold[/red] next" in capsys.readouterr().out
+
+
+def test_a_wide_table_says_what_a_start_cost_and_what_a_step_added() -> None:
+    def shown(run: Run, width: int) -> str:
+        console = Console(width=width, highlight=False, markup=False)
+        with console.capture() as captured:
+            for part in finished(run, width):
+                console.print(part)
+        return captured.get()
+
+    # Starts 4.25 s dearer and saves a fifth of a second on each token; twice as fast as the step below, the baseline.
+    record = make.two([0.25] * 6, cost=Cost(2.0, 3.0, 1.0))
+    foot, step = record.plan.variants
+    ladder = replace(record, plan=replace(record.plan, variants=(foot, replace(step, below=foot.key))))
+    wide = shown(analysis.compare(ladder), 200)
+    assert re.search(r"a +2 s +3 s +1 s +after 22 tokens", wide)
+    assert re.search(r"against the baseline +against the step below", wide)
+    assert wide.count("2.00× (2.00–2.00) ▲ faster") == 2
+    assert "step below" not in shown(analysis.compare(record), 200)
+    assert "pays for itself" not in shown(analysis.compare(record), 80)

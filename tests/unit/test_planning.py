@@ -10,7 +10,7 @@ import pytest
 from optimizers import planning
 from optimizers.errors import ChoiceError
 from optimizers.planning import stacks as stacks_module
-from optimizers.schema import Choice, Gpu, Plan
+from optimizers.schema import Choice, Gpu, Plan, Way
 from optimizers.techniques import all_techniques
 
 PLENTY = 10_000_000_000
@@ -294,7 +294,7 @@ def rungs(*stacks: str, missing: tuple[str, ...] = ()) -> list[str]:
 def test_the_ladder_puts_each_step_on_top_of_the_last_in_the_taught_order() -> None:
     taught = ["bf16", "bf16+compile", "bf16+torchao_int8_weight_only+compile"]
     assert rungs("torchao_int8_weight_only", "compile", "bf16") == taught
-    assert rungs("bf16+compile+torchao_int8_weight_only") == taught
+    assert rungs("compile+bf16", "eager", "bf16") == ["bf16", "bf16+eager", "bf16+compile"]  # written ones stay
     assert rungs("bf16", "fp16", "eager") == ["bf16", "fp16", "bf16+eager"]
     assert rungs("bf16", "int8_dynamic", "prompt_lookup") == ["bf16", "bf16+int8_dynamic", "bf16+prompt_lookup"]
     assert rungs("bf16", "compile", "static_cache", missing=("compile",)) == [
@@ -311,3 +311,26 @@ def test_the_ladder_puts_each_step_on_top_of_the_last_in_the_taught_order() -> N
     ]
     with pytest.raises(ChoiceError):
         rungs("bf61")
+
+
+def test_a_step_of_a_ladder_knows_the_nearest_one_below_it_that_will_run() -> None:
+    def below(*stacks: str, ways: Way = "ladder", **choice: str) -> dict[str, str | None]:
+        asked = replace(make.choice(*stacks, **choice), ways=ways)
+        return {variant.key: variant.below for variant in planned(asked).variants}
+
+    compiled = "bf16+sdpa+compile+static_cache"
+    assert below("bf16", "bf16+compile", "bf16+torchao_int8_weight_only+compile") == {
+        "fp32+sdpa": None,
+        "bf16+sdpa": "fp32+sdpa",
+        compiled: "bf16+sdpa",
+        "bf16+sdpa+torchao_int8_weight_only+compile+static_cache": compiled,
+    }
+    # fp16 stands beside bf16; bf16+eager, which no_cache stands on, is not in the run, so bf16 takes its place.
+    assert below("bf16", "fp16", "bf16+no_cache+eager") == {
+        "fp32+sdpa": None,
+        "bf16+sdpa": "fp32+sdpa",
+        "fp16+sdpa": "fp32+sdpa",
+        "bf16+eager+no_cache": "bf16+sdpa",
+    }
+    assert below("bf16", "fp32", baseline="bf16") == {"bf16+sdpa": None, "fp32+sdpa": "bf16+sdpa"}
+    assert set(below("bf16", "bf16+compile", ways="alone").values()) == {None}
