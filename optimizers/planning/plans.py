@@ -23,7 +23,7 @@ from optimizers.planning.stacks import (
     parse_stack,
 )
 from optimizers.planning.ways import below
-from optimizers.schema import Checkpoint, Choice, Machine, Obstacle, Plan, Skipped, Variant, Workload
+from optimizers.schema import Checkpoint, Choice, Device, Machine, Obstacle, Plan, Skipped, Variant, Workload
 from optimizers.techniques.base import Technique
 
 SHARE_OF_FREE_MEMORY = 0.8
@@ -81,6 +81,7 @@ def _assembled(
     together = sum(variant.predicted_bytes for variant in variants) + variants[0].predicted_bytes
     resident = together <= setting.limit_bytes
     threads = choice.workload.threads or setting.machine.usable_cores
+    device: Device = "cuda" if setting.machine.gpus else "cpu"
     if not resident:
         notes.append(
             f"All variants together would need about {gigabytes(together)} of memory, and "
@@ -96,11 +97,11 @@ def _assembled(
         resident=resident,
         predicted_bytes=together if resident else max(variant.predicted_bytes for variant in variants),
         estimate_s=predictions.seconds(
-            [known(variant.techniques) for variant in variants], setting.checkpoint, choice.workload, threads
+            [known(variant.techniques) for variant in variants], setting.checkpoint, choice.workload, threads, device
         ),
         threads=threads,
         notes=tuple(notes),
-        device="cuda" if setting.machine.gpus else "cpu",
+        device=device,
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from optimizers.schema import Checkpoint, Workload
-from optimizers.settings import TEXT_POSITIONS, TIMED_TEXT_POSITIONS
+from optimizers.schema import Checkpoint, Device, Workload
+from optimizers.settings import MAX_ROUNDS, TEXT_POSITIONS, TIMED_TEXT_POSITIONS
 from optimizers.tasks.text_generation import WINDOW_POSITIONS
 from optimizers.techniques.base import Technique
 
@@ -20,10 +20,8 @@ START_S = 4.0
 LOAD_S_PER_PARAMETER = 4e-9
 DECODE_S_PER_PARAMETER = 4.8e-10
 PREFILL_S_PER_PARAMETER = 2.1e-11
-WEIGHTS_SLOWDOWN = 2.0
 MOST_USEFUL_THREADS = 8
 COMPILER_BYTES = 500_000_000
-COMPILE_S_PER_LAYER = 3.0
 
 
 def process_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint, workload: Workload) -> int:
@@ -61,25 +59,53 @@ def _element_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint) -> f
     return next(named, STORED_BYTES.get(checkpoint.stored_dtype, 4.0))
 
 
-def seconds(variants: Sequence[Sequence[Technique]], checkpoint: Checkpoint, workload: Workload, threads: int) -> float:
+def seconds(
+    variants: Sequence[Sequence[Technique]],
+    checkpoint: Checkpoint,
+    workload: Workload,
+    threads: int,
+    device: Device = "cpu",
+) -> float:
     """Seconds that a comparison will take, the baseline first in `variants` and once more at the end.
 
-    A token costs each parameter one visit, shared by the threads up to 8 (then memory is the limit); a quantizer is
-    taken to double that, and a layer takes 3 s to compile the first time. Each process starts, loads, scores the
-    answers and the text, and takes its turns. A budget in seconds replaces the turns, after the first round. The
-    constants are of a two-core server processor."""
+    A token costs each parameter one visit, shared by the threads up to 8 (then memory is the limit), times what the
+    techniques say of themselves (`Effort`). Each process starts, loads, prepares as if nothing were cached, scores the
+    answers and the text, and takes its turns. The constants are of a two-core server processor, too slow for a GPU.
+
+    A budget in seconds replaces the rounds: they go on until it is spent, at most MAX_ROUNDS of them, and the first is
+    played whatever it takes."""
     speed = min(threads, MOST_USEFUL_THREADS)
     tokens = workload.max_new_tokens
-    per_token = checkpoint.parameters * DECODE_S_PER_PARAMETER / speed
     per_prompt_token = checkpoint.parameters * PREFILL_S_PER_PARAMETER / speed
     answers = len(workload.prompts) * tokens + TIMED_TEXT_POSITIONS
     preparing = turns = 0.0
     for techniques in (*variants, variants[0]):
-        slower = WEIGHTS_SLOWDOWN if any(technique.slot == "weights" for technique in techniques) else 1.0
-        load = START_S + checkpoint.parameters * LOAD_S_PER_PARAMETER
-        load += checkpoint.layers * COMPILE_S_PER_LAYER if _compiles(techniques) else 0.0
-        preparing += load + answers * per_token * slower + TEXT_POSITIONS * per_prompt_token
-        turns += tokens * per_token * slower + PROMPT_TOKENS * per_prompt_token
+        plain = checkpoint.parameters * DECODE_S_PER_PARAMETER / speed
+        per_token = plain * _slowdown(techniques, device) + _rereading(techniques, tokens) * per_prompt_token
+        preparing += _once(techniques, checkpoint) + answers * per_token + TEXT_POSITIONS * per_prompt_token
+        turns += tokens * per_token + PROMPT_TOKENS * per_prompt_token
     if workload.seconds is not None:
-        return max(workload.seconds, preparing + turns)
+        return max(preparing + turns, min(workload.seconds, preparing + MAX_ROUNDS * turns))
     return preparing + workload.rounds * turns
+
+
+def _once(techniques: Sequence[Technique], checkpoint: Checkpoint) -> float:
+    """Seconds until a process can answer: start, load, prepare."""
+    parameters = sum(technique.effort.once_s_per_parameter for technique in techniques)
+    layers = sum(technique.effort.once_s_per_layer for technique in techniques)
+    return START_S + checkpoint.parameters * (LOAD_S_PER_PARAMETER + parameters) + checkpoint.layers * layers
+
+
+def _slowdown(techniques: Sequence[Technique], device: Device) -> float:
+    """Seconds of a token over those of plain PyTorch. What a quantizer adds to every call, compiling takes away."""
+    factor = 1.0
+    for technique in techniques:
+        own = technique.effort.slowdown if device == "cpu" else technique.effort.gpu_slowdown
+        factor *= min(own, 1.0) if technique.slot == "weights" and _compiles(techniques) else own
+    return factor
+
+
+def _rereading(techniques: Sequence[Technique], tokens: int) -> float:
+    """How many past tokens a new one reads again, on the mean of an answer of `tokens`: none where they are kept."""
+    rereads = any(technique.effort.rereads for technique in techniques)
+    return PROMPT_TOKENS + tokens / 2 if rereads else 0.0

@@ -83,6 +83,21 @@ def _applied(census: Census, checkpoint: Checkpoint) -> Obstacle | None:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """Roughly what a technique takes in time, for the estimate before a run; never shown as a measurement.
+
+    slowdown, gpu_slowdown: seconds of a token on a processor or on a GPU, over those of plain PyTorch in fp32.
+    rereads: every token reads the whole text before it again.
+    once_s_per_parameter, once_s_per_layer: seconds of preparing, the first time, before anything is cached."""
+
+    slowdown: float = 1.0
+    gpu_slowdown: float = 1.0
+    rereads: bool = False
+    once_s_per_parameter: float = 0.0
+    once_s_per_layer: float = 0.0
+
+
+@dataclass(frozen=True)
 class Technique:
     """One lever.
 
@@ -103,6 +118,7 @@ class Technique:
         what a precision stores per value.
     slow_to_prepare: goes to the end of a plan so that it holds up nobody.
     conflicts: technique id to the sentence that says why the two do not go together.
+    effort: roughly what it takes in time.
     """
 
     id: str
@@ -124,3 +140,4 @@ class Technique:
     slow_to_prepare: bool = False
     conflicts: Mapping[str, str] = field(default_factory=dict)
     explain: Callable[[str], Obstacle | None] = _unexplained
+    effort: Effort = Effort()

@@ -7,7 +7,7 @@ computed in fp16 inside.
 from __future__ import annotations
 
 from optimizers.schema import Promise
-from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import linears_converted, made_for_gpus, weights_need
 
 _SOURCE = "transformers documentation, Bitsandbytes: huggingface.co/docs/transformers/quantization/bitsandbytes"
@@ -33,4 +33,5 @@ TECHNIQUE = Technique(
     options=_options,
     verify=linears_converted("bitsandbytes", "Leave it out for this model."),
     linear_bytes=1.0,
+    effort=Effort(slowdown=2.0, gpu_slowdown=3.0),
 )

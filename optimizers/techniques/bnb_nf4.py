@@ -7,7 +7,7 @@ stack's precision; the scales stay in fp32 (no double quantization), as is the d
 from __future__ import annotations
 
 from optimizers.schema import Promise
-from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import four_bit_errors, linears_converted, made_for_gpus, weights_need
 
 _SOURCE = "transformers documentation, Bitsandbytes: huggingface.co/docs/transformers/quantization/bitsandbytes"
@@ -43,4 +43,5 @@ TECHNIQUE = Technique(
     verify=linears_converted("bitsandbytes", "Leave it out for this model."),
     linear_bytes=_LINEAR_BYTES,
     explain=four_bit_errors,
+    effort=Effort(slowdown=1.1),
 )

@@ -7,7 +7,7 @@ another length compiles nothing. The first run compiles for minutes; the code is
 from __future__ import annotations
 
 from optimizers.schema import Promise
-from optimizers.techniques.base import GenerationOptions, LoadContext, Technique
+from optimizers.techniques.base import Effort, GenerationOptions, LoadContext, Technique
 from optimizers.techniques.shared_decoding import (
     COMPILE_CONFLICTS,
     compiler_errors,
@@ -44,4 +44,5 @@ TECHNIQUE = Technique(
     slow_to_prepare=True,
     conflicts=COMPILE_CONFLICTS,
     explain=compiler_errors,
+    effort=Effort(once_s_per_layer=3.0),
 )

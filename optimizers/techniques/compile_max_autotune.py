@@ -6,7 +6,7 @@ As `compile`, with torch.compile's mode "max-autotune" (without CUDA graphs wher
 from __future__ import annotations
 
 from optimizers.schema import Promise
-from optimizers.techniques.base import GenerationOptions, LoadContext, Technique
+from optimizers.techniques.base import Effort, GenerationOptions, LoadContext, Technique
 from optimizers.techniques.shared_decoding import (
     COMPILE_CONFLICTS,
     compiler_errors,
@@ -43,4 +43,5 @@ TECHNIQUE = Technique(
     slow_to_prepare=True,
     conflicts=COMPILE_CONFLICTS,
     explain=compiler_errors,
+    effort=Effort(once_s_per_layer=6.0),
 )

@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
-from optimizers.techniques.base import LoadContext, Technique
+from optimizers.techniques.base import Effort, LoadContext, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, already_quantized, linears_converted, processors_only, slow_int8
 
 _SOURCE = "PyTorch blog, Introduction to Quantization on PyTorch (2020)"
@@ -46,4 +46,5 @@ TECHNIQUE = Technique(
     verify=linears_converted("PyTorch's dynamic int8", LINEAR_ONLY),
     linear_bytes=1.0,
     conflicts={"bf16": _NEEDS_FP32, "fp16": _NEEDS_FP32, "library_default": _NEEDS_FP32},
+    effort=Effort(slowdown=2.0),
 )

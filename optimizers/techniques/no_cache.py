@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Promise
-from optimizers.techniques.base import GenerationOptions, LoadContext, Technique
+from optimizers.techniques.base import Effort, GenerationOptions, LoadContext, Technique
 from optimizers.techniques.shared_decoding import cache_was
 
 
@@ -33,4 +33,5 @@ TECHNIQUE = Technique(
     warn=_warn,
     generation=_generation,
     verify=cache_was("none", "Decoding without a cache"),
+    effort=Effort(rereads=True),
 )

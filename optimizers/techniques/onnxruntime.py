@@ -8,9 +8,16 @@ the loaded graph must agree with PyTorch, on a single prompt and on a padded bat
 from __future__ import annotations
 
 from optimizers.schema import Promise
-from optimizers.techniques.base import Technique
+from optimizers.techniques.base import Effort, Technique
 from optimizers.techniques.graphs.loading import import_early, loader
-from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, Recipe, conflicts, graph_ran, why_not
+from optimizers.techniques.graphs.recipes import (
+    GRAPH_S_PER_PARAMETER,
+    TAKEN_SLOTS,
+    Recipe,
+    conflicts,
+    graph_ran,
+    why_not,
+)
 
 _SOURCE = "ONNX Runtime documentation: onnxruntime.ai/docs/performance"
 
@@ -31,4 +38,5 @@ TECHNIQUE = Technique(
     verify=graph_ran(quantized=False),
     slow_to_prepare=True,
     conflicts=conflicts("onnxruntime"),
+    effort=Effort(slowdown=0.8, once_s_per_parameter=GRAPH_S_PER_PARAMETER),
 )

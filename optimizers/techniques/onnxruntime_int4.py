@@ -19,9 +19,16 @@ writes a graph that does not load where embedding and head are tied (builder 0.1
 from __future__ import annotations
 
 from optimizers.schema import Promise
-from optimizers.techniques.base import Technique
+from optimizers.techniques.base import Effort, Technique
 from optimizers.techniques.graphs.loading import import_early, loader
-from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, Recipe, conflicts, graph_ran, why_not
+from optimizers.techniques.graphs.recipes import (
+    GRAPH_S_PER_PARAMETER,
+    TAKEN_SLOTS,
+    Recipe,
+    conflicts,
+    graph_ran,
+    why_not,
+)
 from optimizers.techniques.shared import slow_int8
 
 _SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
@@ -44,4 +51,5 @@ TECHNIQUE = Technique(
     linear_bytes=0.5 + 4 / 32,
     slow_to_prepare=True,
     conflicts=conflicts("onnxruntime_int4"),
+    effort=Effort(slowdown=0.4, once_s_per_parameter=GRAPH_S_PER_PARAMETER),
 )

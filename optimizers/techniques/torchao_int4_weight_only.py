@@ -8,7 +8,7 @@ On a processor the layout is the one that torchao's prototype holds; its default
 from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
-from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, lacks_package, linears_converted, weights_need
 
 GROUP_SIZES = (128, 64, 32)
@@ -70,4 +70,5 @@ TECHNIQUE = Technique(
     options=_options,
     verify=linears_converted("torchao", LINEAR_ONLY),
     linear_bytes=_LINEAR_BYTES,
+    effort=Effort(slowdown=30.0),
 )

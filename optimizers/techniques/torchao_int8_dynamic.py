@@ -7,7 +7,7 @@ row for both.
 from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Promise
-from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, slow_int8, weights_need
 
 _SOURCE = "torchao documentation, Int8DynamicActivationInt8WeightConfig"
@@ -42,4 +42,5 @@ TECHNIQUE = Technique(
     options=_options,
     verify=linears_converted("torchao", LINEAR_ONLY),
     linear_bytes=1.0,
+    effort=Effort(slowdown=4.0, gpu_slowdown=3.0),
 )

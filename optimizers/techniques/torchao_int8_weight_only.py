@@ -6,7 +6,7 @@ The output head stays as it was (transformers leaves it out). torchao's defaults
 from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Promise
-from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, weights_need
 
 
@@ -41,4 +41,5 @@ TECHNIQUE = Technique(
     options=_options,
     verify=linears_converted("torchao", LINEAR_ONLY),
     linear_bytes=1.0,
+    effort=Effort(slowdown=1.6),
 )

@@ -9,8 +9,9 @@ import pytest
 
 from optimizers import planning
 from optimizers.errors import ChoiceError
+from optimizers.planning import known, predictions
 from optimizers.planning import stacks as stacks_module
-from optimizers.schema import Choice, Gpu, Plan, Way
+from optimizers.schema import Choice, Gpu, Plan, Way, Workload
 from optimizers.techniques import all_techniques
 
 PLENTY = 10_000_000_000
@@ -235,8 +236,41 @@ def test_threads_and_time() -> None:
     long = planned(make.choice("bf16", rounds=11)).estimate_s
     # Ten rounds of three turns: 48 tokens at 100 M x 4.8e-10 / 4 s each, and 64 prompt tokens at 100 M x 2.1e-11 / 4 s.
     assert long - short == pytest.approx(30 * (48 * 0.012 + 64 * 0.000525))
-    assert planned(make.choice("bf16", seconds=500.0)).estimate_s == 500.0
+    assert planned(make.choice("bf16", seconds=100.0)).estimate_s == 100.0
     assert planned(make.choice("bf16", seconds=1.0)).estimate_s == pytest.approx(short)
+    most = planned(make.choice("bf16", rounds=200)).estimate_s
+    assert planned(make.choice("bf16", seconds=5000.0)).estimate_s == pytest.approx(most)  # no more rounds than that
+
+
+@pytest.mark.parametrize(
+    ("stack", "token_s", "once_s"),
+    [
+        ("eager", 0.012, 0.0),
+        ("no_cache", 0.012 + (64 + 10) * 0.000525, 0.0),  # 64 of the prompt and half of the 20 of the answer
+        ("torchao_int4_weight_only", 30 * 0.012, 0.0),
+        ("torchao_int8_weight_only", 1.6 * 0.012, 0.0),
+        ("torchao_int8_weight_only+compile", 0.012, 30.0),  # ten layers of three seconds
+        ("torchao_int8_weight_only+no_cache", 1.6 * 0.012 + (64 + 10) * 0.000525, 0.0),
+        ("onnxruntime", 0.8 * 0.012, 10.0),  # 100 M parameters at a tenth of a second for each million
+    ],
+)
+def test_the_estimate_knows_what_is_slow(stack: str, token_s: float, once_s: float) -> None:
+    # One prompt of 20 new tokens and 64 positions of the text through the timed path, then two rounds of 20.
+    work = Workload(("Hello",), max_new_tokens=20, rounds=2)
+    plain, slow = known(("fp32", "sdpa")), known(stack.split("+"))
+    without = predictions.seconds([plain, plain], make.checkpoint(), work, 4)
+    told = predictions.seconds([plain, slow], make.checkpoint(), work, 4)
+    assert told - without == pytest.approx((20 + 64 + 2 * 20) * (token_s - 0.012) + once_s)
+
+
+def test_the_estimate_of_a_gpu_takes_other_factors() -> None:
+    work = Workload(("Hello",), max_new_tokens=20, rounds=2)
+    stacks = [known(("fp32",)), known(("torchao_int4_weight_only",)), known(("torchao_float8_dynamic",))]
+    plain, int4, float8 = (
+        predictions.seconds([stacks[0], stack], make.checkpoint(), work, 4, "cuda") for stack in stacks
+    )
+    assert int4 == pytest.approx(plain)
+    assert float8 - plain == pytest.approx(124 * 2 * 0.012)  # three times a token's seconds, 124 tokens
 
 
 def test_the_memory_limit_is_the_settings_or_four_fifths_of_what_is_free() -> None:
