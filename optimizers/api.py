@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from optimizers import checkpoints, machine, planning
 from optimizers.errors import ChoiceError, RunNotFound
@@ -39,6 +40,19 @@ Stamp = tuple[tuple[str, int, int], ...]
 _lock = threading.Lock()
 _managers: dict[Path, Manager] = {}
 _facts: dict[tuple[str, bool], tuple[Checkpoint, Stamp | None]] = {}
+
+
+class Asked(TypedDict, total=False):
+    """What `choose` may be told by name, for those who pass it on."""
+
+    prompts: Iterable[str] | None
+    max_new_tokens: int
+    rounds: int
+    seconds: float | None
+    baseline: str | None
+    seed: int
+    threads: int | None
+    ways: Way
 
 
 def techniques(model: str | None = None) -> TechniqueList:
@@ -154,32 +168,13 @@ def compare(
     techniques: Iterable[str] = (),
     *,
     on_change: Callable[[LiveRun], None] | None = None,
-    prompts: Iterable[str] | None = None,
-    max_new_tokens: int = DEFAULT_TOKENS,
-    rounds: int = DEFAULT_ROUNDS,
-    seconds: float | None = None,
-    baseline: str | None = None,
-    seed: int = 0,
-    threads: int | None = None,
-    ways: Way = "alone",
+    **asked: Unpack[Asked],
 ) -> Run:
-    """Compare techniques on a model and wait for the result; arguments as `choose`.
+    """Compare techniques on a model and wait for the result; arguments as `choose`, all of them.
 
     `on_change` sees the run as it goes on, at most once a second, so that watching does not disturb what is measured.
     An interrupt stops the workers and keeps what was measured. Raises ChoiceError, CheckpointError."""
-    choice = choose(
-        model,
-        techniques,
-        prompts=prompts,
-        max_new_tokens=max_new_tokens,
-        rounds=rounds,
-        seconds=seconds,
-        baseline=baseline,
-        seed=seed,
-        threads=threads,
-        ways=ways,
-    )
-    return follow(start(plan(choice)), on_change)
+    return follow(start(plan(choose(model, techniques, **asked))), on_change)
 
 
 def follow(run_id: str, on_change: Callable[[LiveRun], None] | None = None) -> Run:

@@ -14,7 +14,8 @@ from optimizers.schema import Census, Cost, Disagreement, Machine, Memory, Outpu
 RUN_SCHEMA: Literal["levers.run/1"] = "levers.run/1"
 
 Verdict = Literal["faster", "slower", "within noise", "too few rounds", "baseline"]
-VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "within noise", "too few rounds", "baseline")
+MARKS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "within noise": "≈", "too few rounds": "…", "baseline": "◆"}
+VERDICTS: tuple[Verdict, ...] = tuple(MARKS)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""A machine and a checkpoint with round numbers, for tests that plan."""
+"""A machine, a checkpoint and a census with round numbers, for tests that plan or judge; each says what differs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from optimizers.schema import Checkpoint, Choice, Machine, Workload
+from optimizers.schema import Census, Checkpoint, Choice, Machine, Workload
 
 
 def machine(**changes: Any) -> Machine:
@@ -46,6 +46,21 @@ def checkpoint(**changes: Any) -> Checkpoint:
         "has_pad_token": True,
     }
     return Checkpoint(**(fields | changes))
+
+
+def census(**changes: Any) -> Census:
+    """A small fp32 model that nothing was done to."""
+    fields: dict[str, Any] = {
+        "bytes_by_dtype": {"float32": 1000},
+        "modules_converted": 0,
+        "modules_skipped": (),
+        "attention": "sdpa",
+        "attention_kernel": "flash_attention_for_cpu",
+        "inference_mode": True,
+        "module_kinds": {},
+        "threads": 1,
+    }
+    return Census(**(fields | changes))
 
 
 def choice(*stacks: str, baseline: str | None = None, **workload: Any) -> Choice:

@@ -126,15 +126,14 @@ def _points(spots: Sequence[Spot], dark: bool | None) -> go.Scatter:
             "color": [style.COLORS[spot.verdict] for spot in spots],
             "symbol": [_SYMBOLS[spot.verdict] for spot in spots],
         },
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": [0.0 if spot.high is None else spot.high - spot.ratio for spot in spots],
-            "arrayminus": [0.0 if spot.low is None else spot.ratio - spot.low for spot in spots],
-            "color": style.ink(dark),
-            "thickness": 1,
-            "width": 3,
-        },
+        error_x=style.whiskers(
+            [spot.ratio for spot in spots],
+            [spot.low for spot in spots],
+            [spot.high for spot in spots],
+            dark,
+            thickness=1,
+            width=3,
+        ),
         hovertext=[
             f"{style.wrapped(spot.key)}<br>{spot.ratio:.2f}x, {spot.verdict}<br>mean KL {spot.nats} nats"
             for spot in spots

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from optimizers.charts import style
-from optimizers.results import Run, Stat, VariantResult, Verdict
+from optimizers.results import MARKS, Run, Stat, VariantResult, Verdict
 
 LEAST_FLOOR = 0.02
 BAR_HALF = 12.0
@@ -65,15 +65,14 @@ def _bars(drawn: list[tuple[VariantResult, Stat]], width: float, dark: bool | No
         y=list(range(len(stats))),
         width=width,
         marker={"color": [style.COLORS[word] if word else style.PALE for word in verdicts]},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": [0.0 if stat.high is None else stat.high - stat.median for stat in stats],
-            "arrayminus": [0.0 if stat.low is None else stat.median - stat.low for stat in stats],
-            "color": style.ink(dark),
-            "thickness": 1.5,
-            "width": 5,
-        },
+        error_x=style.whiskers(
+            [stat.median for stat in stats],
+            [stat.low for stat in stats],
+            [stat.high for stat in stats],
+            dark,
+            thickness=1.5,
+            width=5,
+        ),
         hovertext=[_hover(variant, stat) for variant, stat in drawn],
         hoverinfo="text",
     )
@@ -103,7 +102,7 @@ def _label(variant: VariantResult, stat: Stat) -> str:
     if ratio is None:
         return f"<b>{stat.median:.1f}</b>"
     against = "" if ratio.verdict in ("baseline", "too few rounds") else f" {ratio.ratio:.2f}x"
-    return f"<b>{stat.median:.1f}</b>  {style.MARKS[ratio.verdict]}{against} {ratio.verdict}"
+    return f"<b>{stat.median:.1f}</b>  {MARKS[ratio.verdict]}{against} {ratio.verdict}"
 
 
 def _band(made: go.Figure, run: Run, drawn: list[tuple[VariantResult, Stat]], longest: float, dark: bool | None) -> str:

@@ -8,6 +8,7 @@ alone. Keys and titles are untrusted text: Plotly reads markup in labels, so it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -20,13 +21,6 @@ PALE = "#8fb4d3"
 GREEN = "#25a583"
 PURPLE = "#b57cae"
 
-MARKS: dict[Verdict, str] = {
-    "faster": "▲",
-    "slower": "▼",
-    "within noise": "≈",
-    "too few rounds": "…",
-    "baseline": "◆",
-}
 COLORS: dict[Verdict, str] = {
     "faster": BLUE,
     "slower": ORANGE,
@@ -117,6 +111,25 @@ def empty(run: Run, text: str, dark: bool | None, height: int) -> go.Figure:
     made.update_yaxes(visible=False)
     made.add_annotation(text=text, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
     return made
+
+
+def whiskers(
+    middles: Sequence[float],
+    lows: Sequence[float | None],
+    highs: Sequence[float | None],
+    dark: bool | None,
+    **look: float,
+) -> dict[str, Any]:
+    """Intervals along x as error bars, one for each of `middles`; none where an end is None. `look` is its thickness
+    and width in pixels."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [0.0 if high is None else high - middle for middle, high in zip(middles, highs, strict=True)],
+        "arrayminus": [0.0 if low is None else middle - low for middle, low in zip(middles, lows, strict=True)],
+        "color": ink(dark),
+        **look,
+    }
 
 
 def pitch(keys: Sequence[str], half: float) -> float:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from optimizers.results import Payback, Ratio, Stat, Verdict
+from optimizers.results import MARKS, Payback, Ratio, Stat
 from optimizers.runners.logs import plain
 
 NOTHING = "–"
-MARKS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "within noise": "≈", "too few rounds": "…", "baseline": "◆"}
 
 
 def size(value: float | None) -> str:

@@ -6,6 +6,9 @@ stack's precision; the scales stay in fp32 (no double quantization), as is the d
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 from optimizers.schema import Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import four_bit_errors, linears_converted, made_for_gpus, weights_need
@@ -15,17 +18,22 @@ _SOURCE = "transformers documentation, Bitsandbytes: huggingface.co/docs/transfo
 _LINEAR_BYTES = 0.5 + 4 / 64
 
 
-def _options(context: LoadContext) -> LoadOptions:
-    import torch
-    from transformers import BitsAndBytesConfig
+def four_bits(kind: Literal["nf4", "fp4"]) -> Callable[[LoadContext], LoadOptions]:
+    """`options` of 4-bit weights whose 16 values are of this kind."""
 
-    return LoadOptions(
-        quantization=BitsAndBytesConfig(
-            load_in_4bit=True,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_compute_dtype=getattr(torch, context.precision),
+    def options(context: LoadContext) -> LoadOptions:
+        import torch
+        from transformers import BitsAndBytesConfig
+
+        return LoadOptions(
+            quantization=BitsAndBytesConfig(
+                load_in_4bit=True,
+                bnb_4bit_quant_type=kind,
+                bnb_4bit_compute_dtype=getattr(torch, context.precision),
+            )
         )
-    )
+
+    return options
 
 
 TECHNIQUE = Technique(
@@ -39,7 +47,7 @@ TECHNIQUE = Technique(
     ),
     why_not=weights_need("bitsandbytes"),
     warn=made_for_gpus,
-    options=_options,
+    options=four_bits("nf4"),
     verify=linears_converted("bitsandbytes", "Leave it out for this model."),
     linear_bytes=_LINEAR_BYTES,
     explain=four_bit_errors,

@@ -5,24 +5,20 @@ As `compile`, with torch.compile's mode "max-autotune" (without CUDA graphs wher
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from optimizers.schema import Promise
-from optimizers.techniques.base import Effort, GenerationOptions, LoadContext, Technique
-from optimizers.techniques.shared_decoding import (
-    COMPILE_CONFLICTS,
-    compiler_errors,
-    step_was_compiled,
-    warn_compiling,
-    why_not_compiled,
-)
+from optimizers.techniques.base import Effort, GenerationOptions, LoadContext
+from optimizers.techniques.compile import TECHNIQUE as COMPILED
 
 
 def _generation(context: LoadContext) -> GenerationOptions:
     return GenerationOptions(compile_mode="max-autotune")
 
 
-TECHNIQUE = Technique(
+TECHNIQUE = replace(
+    COMPILED,
     id="compile_max_autotune",
-    slot="compile",
     title="Compiled, longer search (max-autotune)",
     summary="As compiled, but the compiler also tries several forms of each product and keeps the fastest.",
     promises=(
@@ -35,13 +31,6 @@ TECHNIQUE = Technique(
             None,
         ),
     ),
-    brings=("static_cache",),
-    why_not=why_not_compiled,
-    warn=warn_compiling,
     generation=_generation,
-    verify=step_was_compiled,
-    slow_to_prepare=True,
-    conflicts=COMPILE_CONFLICTS,
-    explain=compiler_errors,
     effort=Effort(once_s_per_layer=6.0),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
-from optimizers.techniques.shared import attention_ran
+from optimizers.techniques.shared import attention_ran, lacks_gpu
 
 LEAST_CAPABILITY = (8, 0)
 HUB_BUILD = "kernels-community/flash-attn2"
@@ -22,13 +22,9 @@ def _options(context: LoadContext) -> LoadOptions:
 
 
 def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
-    needs = "FlashAttention-2 needs an NVIDIA GPU of compute capability 8.0 or higher"
-    if not machine.gpus:
-        return Obstacle(f"{needs}, and this machine has no GPU.", _REMEDY)
-    best = max(machine.gpus, key=lambda gpu: gpu.compute_capability)
-    if best.compute_capability < LEAST_CAPABILITY:
-        has = ".".join(map(str, best.compute_capability))
-        return Obstacle(f"{needs}, and the {best.name} has {has}.", _REMEDY)
+    obstacle = lacks_gpu(machine, "FlashAttention-2", LEAST_CAPABILITY, _REMEDY)
+    if obstacle is not None:
+        return obstacle
     if machine.packages.get("flash-attn") is None and machine.packages.get("kernels") is None:
         return Obstacle(
             "Neither the Python package flash-attn nor kernels, which fetches a build from the hub, is installed.",

@@ -157,3 +157,15 @@ def made_for_gpus(machine: Machine, checkpoint: Checkpoint | None) -> str | None
 
 
 LINEAR_ONLY = "Convert them to nn.Linear first, or use bitsandbytes, which converts Conv1D layers as well."
+
+
+def lacks_gpu(machine: Machine, name: str, least: tuple[int, int], remedy: str) -> Obstacle | None:
+    """The obstacle of what needs an NVIDIA GPU of compute capability `least` or higher."""
+    needs = f"{name} needs an NVIDIA GPU of compute capability {least[0]}.{least[1]} or higher"
+    if not machine.gpus:
+        return Obstacle(f"{needs}, and this machine has no GPU.", remedy)
+    best = max(machine.gpus, key=lambda gpu: gpu.compute_capability)
+    if best.compute_capability < least:
+        has = ".".join(map(str, best.compute_capability))
+        return Obstacle(f"{needs}, and the {best.name} has {has}.", remedy)
+    return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
-from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, weights_need
+from optimizers.techniques.shared import LINEAR_ONLY, lacks_gpu, linears_converted, weights_need
 
 LEAST_CAPABILITY = (8, 9)
 _SOURCE = "torchao documentation, Float8DynamicActivationFloat8WeightConfig"
@@ -22,14 +22,8 @@ def _options(context: LoadContext) -> LoadOptions:
 
 
 def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
-    needs = "Float8 arithmetic needs an NVIDIA GPU of compute capability 8.9 or higher"
-    if not machine.gpus:
-        return Obstacle(f"{needs}, and this machine has no GPU.", _REMEDY)
-    best = max(machine.gpus, key=lambda gpu: gpu.compute_capability)
-    if best.compute_capability < LEAST_CAPABILITY:
-        has = ".".join(map(str, best.compute_capability))
-        return Obstacle(f"{needs}, and the {best.name} has {has}.", _REMEDY)
-    return weights_need("torchao")(machine, checkpoint)
+    obstacle = lacks_gpu(machine, "Float8 arithmetic", LEAST_CAPABILITY, _REMEDY)
+    return obstacle or weights_need("torchao")(machine, checkpoint)
 
 
 TECHNIQUE = Technique(

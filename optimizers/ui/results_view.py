@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from markupsafe import Markup, escape
 
-from optimizers.results import Ratio, Run, Step, VariantResult
+from optimizers.results import MARKS, Ratio, Run, Step, VariantResult
 from optimizers.ui import figures, words
 
 EMPTY = Markup("")
@@ -151,7 +151,7 @@ def _verdict(ratio: Ratio | None) -> str | Markup:
     if ratio is None:
         return figures.NOTHING
     kind = ratio.verdict.replace(" ", "-")
-    return _VERDICT.format(kind=kind, mark=words.VERDICT[ratio.verdict], word=ratio.verdict)
+    return _VERDICT.format(kind=kind, mark=MARKS[ratio.verdict], word=ratio.verdict)
 
 
 def _speed(ratio: Ratio | None) -> str | Markup:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from optimizers.results import Verdict
 from optimizers.schema import RunStatus, Slot, VariantStatus, Way
 
 NAME = "Levers"
@@ -137,13 +136,6 @@ NO_TEXT = "Its answer appears here."
 NO_TEXT_CAME = "It did not come to an answer."
 LANES_HEADING = "Variants"
 
-VERDICT: dict[Verdict, str] = {
-    "faster": "▲",
-    "slower": "▼",
-    "within noise": "≈",
-    "too few rounds": "…",
-    "baseline": "◆",
-}
 RESULTS = "Results"
 SO_FAR = "Results so far"
 RECOMMENDED = "What to use"

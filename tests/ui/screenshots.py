@@ -1,6 +1,6 @@
 """Pictures of every state of the page, for a person to look at: `python tests/ui/screenshots.py`.
 
-Covers scripted states at three widths in light and dark, into screenshots/, and how far things moved in each.
+Covers scripted states at several widths in light and dark, into screenshots/, and how far things moved in each.
 It judges nothing; the tests beside it do.
 """
 
@@ -16,7 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from serving import HERE, ROOT, free_port, serving
 
-WIDTHS = {390: 844, 1024: 768, 1920: 1080}
+WIDTHS = {390: 844, 1024: 768, 1440: 900, 1920: 1080}
 THEMES = ("light", "dark")
 READY = "#lv-compare:not([disabled])"
 CHARTS = "#lv-chart-quality .js-plotly-plot .main-svg"
@@ -37,6 +37,18 @@ def ticked(page: Page, address: str) -> None:
     page.check("#lv-technique-fp16 input")
     page.fill("#lv-stacks textarea", "bf16+torchao_int8_weight_only\nbnb_nf4")
     page.wait_for_selector("#lv-estimate :text('6 variants')")
+
+
+def ladder_picked(page: Page, address: str) -> None:
+    first(page, address)
+    page.click("#lv-ways label >> text=The ladder")
+    page.wait_for_selector("#lv-estimate :text('4 variants')")
+
+
+def wrong_combination(page: Page, address: str) -> None:
+    first(page, address)
+    page.fill("#lv-stacks textarea", "bf16+eager\nbf16+nonsense")
+    page.wait_for_selector("#lv-stacks-note .lv-error")
 
 
 def nothing_ticked(page: Page, address: str) -> None:
@@ -93,7 +105,7 @@ def opened(run: str, waits: str) -> Steps:
 
 
 def deep(page: Page, address: str) -> None:
-    opened("done", CHARTS)(page, address)
+    opened("ladder", CHARTS)(page, address)
     for summary in page.locator("#lv-run summary").all():
         summary.click()
 
@@ -107,6 +119,8 @@ def offline(page: Page, address: str) -> None:
 STATES: dict[str, Steps] = {
     "first": first,
     "ticked": ticked,
+    "ladder-picked": ladder_picked,
+    "wrong-combination": wrong_combination,
     "nothing-ticked": nothing_ticked,
     "wrong-entry": wrong_entry,
     "wrong-model": wrong_model,
@@ -118,6 +132,7 @@ STATES: dict[str, Steps] = {
     "streaming": opened("streaming", ".lv-lane"),
     "between": opened("between", ".lv-lane"),
     "done": opened("done", CHARTS),
+    "ladder": opened("ladder", CHARTS),
     "deep": deep,
     "stopped": opened("stopped", CHARTS),
     "failed": opened("failed", ".lv-state-failed"),
@@ -163,7 +178,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", help="a kept run (LEVERS_CACHE says where): its results alone, as assets/page.png")
     parser.add_argument("--only", default="", help="names of states, separated by commas")
-    parser.add_argument("--widths", default="390,1024,1920")
+    parser.add_argument("--widths", default="390,1024,1440")
     parser.add_argument("--themes", default="light,dark")
     parser.add_argument("--to", type=Path, default=ROOT / "screenshots")
     asked = parser.parse_args()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import planning_records as records
+
 from optimizers.results import (
     Interval,
     Latency,
@@ -19,9 +21,7 @@ from optimizers.results import (
 )
 from optimizers.schema import (
     Census,
-    Checkpoint,
     Cost,
-    Machine,
     Memory,
     Output,
     SkippedModule,
@@ -65,33 +65,23 @@ CENSUS = Census(
     {"Embedding": 1, "Linear": 211, "LlamaRMSNorm": 61},
     2,
 )
-MACHINE = Machine(
-    system="Linux",
+MACHINE = records.machine(
     cpu="Example CPU with 2 cores",
     usable_cores=2,
     instruction_sets=("avx2",),
     memory_total_bytes=25 * GB,
     memory_available_bytes=23 * GB,
 )
-CHECKPOINT = Checkpoint(
+CHECKPOINT = records.checkpoint(
     id="smollm2-135m",
     source="packaged",
-    folder="unused",
-    revision="0",
-    architecture="LlamaForCausalLM",
-    model_type="llama",
-    task="text_generation",
     parameters=134_515_008,
     linear_parameters=106_000_000,
     disk_bytes=269_060_552,
-    stored_dtype="bfloat16",
     context_length=8192,
     vocab_size=49152,
     hidden_size=576,
     layers=30,
-    tied_embeddings=True,
-    has_chat_template=True,
-    has_pad_token=True,
     low_bit_grid="These weights were 4-bit before they were stored, so the quality of 4-bit techniques measured on "
     "them says little about other models.",
 )

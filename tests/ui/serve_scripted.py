@@ -1,5 +1,5 @@
 """Serves the real page over the scripted api: `python serve_scripted.py PORT [--hostile] [--seconds S] [--stills]`,
-with the repository and this folder on PYTHONPATH."""
+with the repository, this folder and the one above it on PYTHONPATH."""
 
 from __future__ import annotations
 

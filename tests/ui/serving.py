@@ -36,7 +36,7 @@ def serving(command: list[str], port: int, cache: Path, own_cache: bool = True) 
         **({"LEVERS_CACHE": str(cache)} if own_cache else {}),
         "LEVERS_PORT": str(port),
         "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}",
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, HERE, HERE.parent))),
     }
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "server.log").open("wb") as log:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import planning_records as records
+
 from optimizers.results import Run, VariantResult
 from optimizers.schema import (
     Census,
     Checkpoint,
     Choice,
     Cost,
-    Machine,
     Measurement,
     Memory,
     Obstacle,
@@ -32,22 +33,9 @@ MIB = 1 << 20
 BASELINE = "fp32+sdpa"
 STEPS = [0.5] * 6
 
-MACHINE = Machine(
-    system="Linux",
-    cpu="A processor",
-    usable_cores=2,
-    instruction_sets=("avx2", "avx512f"),
-    memory_total_bytes=24 << 30,
-    memory_available_bytes=20 << 30,
-)
-CHECKPOINT = Checkpoint(
+MACHINE = records.machine(usable_cores=2, instruction_sets=("avx2", "avx512f"), packages={})
+CHECKPOINT = records.checkpoint(
     id="tiny",
-    source="folder",
-    folder="tiny",
-    revision="1",
-    architecture="LlamaForCausalLM",
-    model_type="llama",
-    task="text_generation",
     parameters=1000,
     linear_parameters=790,
     disk_bytes=4000,
@@ -56,9 +44,6 @@ CHECKPOINT = Checkpoint(
     vocab_size=384,
     hidden_size=64,
     layers=2,
-    tied_embeddings=True,
-    has_chat_template=True,
-    has_pad_token=True,
 )
 
 
@@ -98,17 +83,13 @@ def samples(variant: str, steps: Sequence[float], *, replica: bool = False) -> t
 
 
 def census(dtype: str = "float32", **changes: Any) -> Census:
-    made = Census(
-        bytes_by_dtype={dtype: 4000},
-        modules_converted=0,
-        modules_skipped=(),
-        attention="sdpa",
-        attention_kernel="aten::_scaled_dot_product_flash_attention_for_cpu",
-        inference_mode=True,
-        module_kinds={"Linear": 15},
-        threads=2,
-    )
-    return replace(made, **changes)
+    fields: dict[str, Any] = {
+        "bytes_by_dtype": {dtype: 4000},
+        "attention_kernel": "aten::_scaled_dot_product_flash_attention_for_cpu",
+        "module_kinds": {"Linear": 15},
+        "threads": 2,
+    }
+    return records.census(**(fields | changes))
 
 
 def memory(weights_bytes: int) -> Memory:

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import planning_records as make
 import pytest
 
-from optimizers.schema import Census, CompileCensus, Gpu
+from optimizers.schema import CompileCensus, Gpu
 from optimizers.techniques import all_techniques
 from optimizers.techniques.torchao_int4_weight_only import group_size
-
-PLAIN = Census(
-    bytes_by_dtype={"float32": 1000},
-    modules_converted=0,
-    modules_skipped=(),
-    attention="sdpa",
-    attention_kernel="flash_attention_for_cpu",
-    inference_mode=True,
-    module_kinds={},
-    threads=1,
-    cache="dynamic",
-    decoding="greedy",
-)
 
 
 def reason(name: str, checkpoint: object = None, **machine: object) -> str | None:
@@ -77,7 +63,7 @@ def test_flex_attention_wants_avx2_and_a_compiler() -> None:
 
 
 def verdict(name: str, **changes: object) -> str | None:
-    census = replace(PLAIN, **changes)  # type: ignore[arg-type]
+    census = make.census(**({"cache": "dynamic", "decoding": "greedy"} | changes))
     obstacle = all_techniques()[name].verify(census, make.checkpoint())
     return None if obstacle is None else obstacle.reason
 

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import manager_help as help_
-import pytest
 import tiny
 
 from optimizers.manager import Manager
 from optimizers.results import Run
 from optimizers.store import Store
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(scope="module")
-def manager(store: Store) -> Iterator[Manager]:
-    manager = Manager(store)
-    yield manager
-    manager.close()
 
 
 def finished(manager: Manager, store: Store, folder: Path, *stacks: str, **workload: Any) -> Run:

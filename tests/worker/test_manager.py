@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,18 +45,6 @@ class Seen:
         """Samples that count, in order."""
         found = [line["event"]["sample"] for line in self.events if line["event"]["kind"] == "sample_taken"]
         return [sample for sample in found if not sample["superseded"]]
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(scope="module")
-def manager(store: Store) -> Iterator[Manager]:
-    manager = Manager(store)
-    yield manager
-    manager.close()
 
 
 @pytest.fixture(scope="module")

@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
+import planning_records as make
 import pytest
 from driver import WorkerProcess, facts
 
 from optimizers.errors import WorkerError
 from optimizers.protocol import CensusTaken, Save, Saved, TakeCensus
-from optimizers.schema import Census, SkippedModule
+from optimizers.schema import SkippedModule
 from optimizers.techniques import all_techniques
 from optimizers.worker import clock
 from optimizers.worker.__main__ import main
 from optimizers.worker.failures import failed
 
-PLAIN = Census(
-    bytes_by_dtype={"float32": 1000},
-    modules_converted=0,
-    modules_skipped=(),
-    attention="sdpa",
-    attention_kernel="flash_attention_for_cpu",
-    inference_mode=True,
-    module_kinds={},
-    threads=1,
-)
-
 
 def verdict(name: str, folder: Path, **changes: object) -> str | None:
-    obstacle = all_techniques()[name].verify(replace(PLAIN, **changes), facts(folder))
+    obstacle = all_techniques()[name].verify(make.census(**changes), facts(folder))
     return None if obstacle is None else obstacle.reason
 
 
