@@ -14,6 +14,7 @@ from optimizers.results import Ratio, Run, VariantResult, Verdict
 HEIGHT = 400
 LONGEST_LABEL = 26
 FAR = 20.0
+BESIDE = 12.0
 LEAST_FLOOR = 0.02
 # Mean KL divergences at or under this are drawn on one line, "about 0": a logarithm has no zero.
 NEARLY_ZERO = 1e-5
@@ -73,7 +74,7 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
     bottom, top = worst + 0.15, math.log10(NEARLY_ZERO) - 0.5
     _floors(made, run, left, right, dark)
     for spot, (x, y) in zip(spots, _places(spots, (left, right), (bottom, top)), strict=True):
-        made.add_annotation(x=spot.ratio, y=spot.height, text=style.escape(spot.label), **_beside(x, y))
+        made.add_annotation(y=spot.height, text=style.escape(spot.label), **_standing(spot, x, y))
     made.update_xaxes(
         title={"text": "Decoding speed against the baseline", "standoff": 10}, range=[left, right], ticksuffix="x"
     )
@@ -191,26 +192,34 @@ def _in_order(
     points, `bars` their intervals."""
     taken, placed, total = [*dots, *bars], list(dots), 0.0
     for index in order:
-        options = [(_cost(box, dots[index], taken, frame), box) for box in _candidates(spots[index], dots[index])]
+        options = [
+            (_cost(box, dots[index], taken, frame), box) for box in _candidates(spots[index], dots[index], bars[index])
+        ]
         cost, placed[index] = min(options, key=lambda option: option[0])
         taken.append(placed[index])
         total += cost
     return total, placed
 
 
-def _beside(x: float, y: float) -> dict[str, object]:
-    """Where an annotation stands, in pixels from its point; one that is not next to it gets a line to it."""
-    centered: dict[str, object] = {"xanchor": "center", "yanchor": "middle"}
+def _standing(spot: Spot, x: float, y: float) -> dict[str, object]:
+    """Where the label of a spot stands, `x` and `y` pixels from its point: beside it, past the end of its interval
+    however wide the plot is; above or below it, next to it; farther off, with a line to it."""
+    if y == 0:
+        end = spot.high if x > 0 else spot.low
+        side = {"xanchor": "left", "xshift": BESIDE} if x > 0 else {"xanchor": "right", "xshift": -BESIDE}
+        return {**side, "x": spot.ratio if end is None else end, "yanchor": "middle", "showarrow": False}
+    centered: dict[str, object] = {"x": spot.ratio, "xanchor": "center", "yanchor": "middle"}
     if abs(y) < FAR:
         return {**centered, "showarrow": False, "xshift": x, "yshift": y}
     line = {"arrowhead": 0, "arrowwidth": 1, "arrowcolor": style.NEUTRAL, "standoff": 7}
     return {**centered, "showarrow": True, "ax": x, "ay": -y, **line}
 
 
-def _candidates(spot: Spot, dot: Box) -> list[Box]:
+def _candidates(spot: Spot, dot: Box, bar: Box) -> list[Box]:
     width = len(spot.label) * _CHARACTER
-    beside, flush = width / 2 + 13, width / 2 - 10
-    shifts = [(0.0, 17.0), (0.0, -17.0), (beside, 0.0), (-beside, 0.0)]
+    flush = width / 2 - 10
+    right, left = (bar.width / 2 + side * (bar.x - dot.x) + BESIDE + width / 2 for side in (1, -1))
+    shifts = [(0.0, 17.0), (0.0, -17.0), (right, 0.0), (-left, 0.0)]
     shifts += [(side * flush, up) for up in (17.0, -17.0, 34.0, -34.0) for side in (1, -1)]
     return [Box(dot.x + x, dot.y + y, width, _LINE) for x, y in shifts]
 

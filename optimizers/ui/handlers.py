@@ -99,7 +99,7 @@ def estimate(ids: tuple[str, ...], *raw: Any) -> Updates:
         plan = _plan(ids, raw)
     except _WrittenWrong as error:
         refusal = ChoiceError(words.STACKS_WRONG, words.STACKS_WRONG_REMEDY)
-        return notes.message(refusal, "refusal"), "", nothing, notes.message(error), off
+        return notes.message(refusal, "refusal"), "", notes.not_planned(words.PLANNED_WRONG), notes.message(error), off
     except LeversError as error:
         return notes.message(error, "refusal"), "", nothing, "", off
     except _Waiting:

@@ -24,7 +24,7 @@ _WORKING = Markup(
     "{bar}"
 )
 _SHARE = Markup('<div class="lv-bar" aria-hidden="true"><span style="width:{}%"></span></div>')
-_PLANNED = Markup('<div class="lv-planned"><h3>{heading}</h3><ol>{items}</ol></div>')
+_PLANNED = Markup('<div class="lv-planned"><h3>{heading}</h3>{body}</div>')
 _PLANNED_ITEM = Markup("<li><span>{title}</span> {tag}<code>{key}</code></li>")
 _BASELINE_TAG = Markup('<span class="lv-is-baseline">{}</span>').format(words.BASELINE_TAG)
 _LABELED = Markup('<p class="lv-tag lv-tag-{kind}"><strong>{label}</strong> {text}</p>')
@@ -89,12 +89,12 @@ def planned(plan: Plan) -> str:
         )
         for variant in plan.variants
     )
-    return _PLANNED.format(heading=words.PLANNED, items=EMPTY.join(items))
+    return _PLANNED.format(heading=words.PLANNED, body=Markup("<ol>{}</ol>").format(EMPTY.join(items)))
 
 
 def not_planned(text: str) -> str:
-    """In place of the variants, why there is none to name."""
-    return _PLANNED.format(heading=words.PLANNED, items=Markup("<li>{}</li>").format(text))
+    """In place of the variants, why there are none to name."""
+    return _PLANNED.format(heading=words.PLANNED, body=Markup('<p class="lv-fine">{}</p>').format(text))
 
 
 def before(plan: Plan) -> str:

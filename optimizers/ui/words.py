@@ -45,10 +45,7 @@ PROMISE = "Promised"
 WARNING = "On this machine"
 UNAVAILABLE = "Not available here"
 WAYS_LABEL = "How they are put together"
-WAYS_INFO = (
-    "Alone shows what each one gives by itself; the ladder shows what each adds to those before it, in the order that "
-    "guides teach: precision, attention, cache, compilation, weights."
-)
+WAYS_INFO = "Alone: what each gives by itself. The ladder: what each adds to those below it, in the order guides teach."
 WAYS: tuple[tuple[str, Way], ...] = (
     ("Each technique alone", "alone"),
     ("The ladder: each step on top of the last", "ladder"),
@@ -60,7 +57,8 @@ STACKS_WRONG = "One of your own combinations cannot be read."
 STACKS_WRONG_REMEDY = "Beside its field it says why."
 PLANNED = "What will be compared"
 PLANNED_WAITS = "The list comes once the model is read."
-PLANNED_NOTHING = "Nothing yet: see below, beside Compare."
+PLANNED_NOTHING = "Nothing yet; the line beside Compare says why."
+PLANNED_WRONG = "Nothing until the combination above can be read."
 
 PROMPTS_LABEL = "Prompts"
 PROMPTS_INFO = "An empty line separates two prompts."
