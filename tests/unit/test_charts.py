@@ -121,6 +121,24 @@ def test_labels_of_points_that_lie_together_do_not_cover_each_other() -> None:
     assert len(set(places)) == 4
 
 
+def test_a_label_beside_its_point_stands_past_its_interval_however_wide_the_plot_is() -> None:
+    scored = (make.passage("answer:0", [0.01] * 4),)
+    run = compare(
+        make.record(
+            make.measurement(BASE, [0.5] * 6),
+            make.measurement("fast", [0.25, 0.251, 0.25, 0.251, 0.25, 0.251], scores=scored),
+        )
+    )
+    versus = make.result(run, "fast").versus_baseline
+    assert versus is not None
+    assert versus.decode is not None
+    (label,) = [item for item in charts.quality(run).layout.annotations if item.text == "fast"]
+    assert (label.x, label.xanchor, label.xshift > 0) in (
+        (versus.decode.high, "left", True),
+        (versus.decode.low, "right", False),
+    )
+
+
 @pytest.mark.parametrize("draw", FIGURES)
 def test_what_was_not_measured_is_never_drawn(draw: Callable[..., go.Figure]) -> None:
     drawn = draw(one_run()).to_json()
