@@ -51,7 +51,7 @@ def table(run: Run, *, final: bool) -> str:
         recommendation=_recommendation(run) if final else EMPTY,
         header=header,
         rows=EMPTY.join(_row(variant, columns) for variant in run.variants),
-        fine=_noise(run),
+        fine=" ".join(filter(None, (_noise(run), words.STEP_NOTE if ladder else ""))),
     )
 
 

@@ -151,6 +151,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("Same top", "How often both would choose the same next token"),
     ("Perplexity", "Times the baseline's perplexity on the packaged text; 1.00 is equal"),
 )
+STEP_NOTE = "This step: against the step below it; all else against the baseline."
 NOISE = "Ratios between {low} and {high} are noise on this machine just now."
 CAVEATS = "Read before you quote these figures"
 CHARTS = {"speed": "Speed", "memory": "Memory by phase", "quality": "Quality against speed"}
