@@ -7,7 +7,7 @@ from dataclasses import replace
 import planning_records as make
 import pytest
 
-from optimizers import planning
+from optimizers import api, planning
 from optimizers.errors import ChoiceError
 from optimizers.planning import known, predictions
 from optimizers.planning import stacks as stacks_module
@@ -368,3 +368,13 @@ def test_a_step_of_a_ladder_knows_the_nearest_one_below_it_that_will_run() -> No
     }
     assert below("bf16", "fp32", baseline="bf16") == {"bf16+sdpa": None, "fp32+sdpa": "bf16+sdpa"}
     assert set(below("bf16", "bf16+compile", ways="alone").values()) == {None}
+
+
+def test_a_choice_remembers_that_it_is_a_ladder_and_starts_from_the_usual_one() -> None:
+    usual = api.choose("a model", ways="ladder")
+    assert (usual.ways, usual.stacks[0]) == ("ladder", "bf16")
+    assert [len(stack.split("+")) for stack in usual.stacks][:2] == [1, 2]
+    mixed = api.choose("a model", ["eager", "bf16", "fp16+no_cache"], ways="ladder")
+    assert mixed.stacks == ("bf16", "bf16+eager", "fp16+no_cache")
+    assert api.choose("a model", ["eager"]).ways == "alone"
+    assert api.named_in("eager + bf16") == ("bf16", "eager")
