@@ -55,7 +55,7 @@ class WorkerProcess:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close_input()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=240)
         os.close(self.events)
 
     @property

@@ -50,7 +50,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def last(worker: Worker) -> Gone:
     """What is said when it ends."""
     while True:
-        event = worker.events.get(timeout=30)
+        event = worker.events.get(timeout=240)
         if isinstance(event, Gone):
             return event
 
@@ -83,8 +83,8 @@ def test_a_message_in_pieces_is_one_message(start) -> None:
         'for piece in (b\'{"kind": "sta\', b\'ge", "text": "a\\\\nb"}\', b\'\\n{"kind": "warmed_up", '
         '"warm_up_s": 1.5}\\n\'):\n    os.write(events, piece); time.sleep(0.05)'
     )
-    assert worker.events.get(timeout=30) == protocol.Stage("a\nb")
-    assert worker.events.get(timeout=30) == protocol.WarmedUp(1.5)
+    assert worker.events.get(timeout=240) == protocol.Stage("a\nb")
+    assert worker.events.get(timeout=240) == protocol.WarmedUp(1.5)
     last(worker)
 
 
@@ -112,7 +112,7 @@ def test_a_worker_that_will_not_end_is_killed_with_all_it_started(start) -> None
         'print(child.pid, flush=True)\nos.write(events, b\'{"kind": "warmed_up", "warm_up_s": 1}\\n\')\n'
         "time.sleep(600)"
     )
-    worker.events.get(timeout=30)
+    worker.events.get(timeout=240)
     os.killpg(worker.pid, 0)
     worker.close(0.2)
     assert help_.gone(worker.pid)

@@ -195,7 +195,7 @@ def test_a_killed_worker_ends_its_export_and_leaves_nothing_to_believe(
             assert not isinstance(event, Loaded)
         children = _children(worker.pid)
         os.kill(worker.pid, signal.SIGKILL)
-        psutil.wait_procs(children, timeout=60)
+        psutil.wait_procs(children, timeout=240)
         assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
     graphs = tmp_path / "cache" / FOLDER
     assert not [path for path in graphs.iterdir() if store.is_whole(path)]

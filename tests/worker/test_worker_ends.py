@@ -43,7 +43,7 @@ def test_exit_ends_it_cleanly(tmp_path: Path) -> None:
     with WorkerProcess(tmp_path / "log") as worker:
         assert isinstance(worker.next_event(), Ready)
         worker.send(Exit())
-        assert worker.process.wait(timeout=60) == 0
+        assert worker.process.wait(timeout=240) == 0
 
 
 def test_the_end_of_its_input_ends_it_in_the_middle_of_a_request(long_llama: Path, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_the_end_of_its_input_ends_it_in_the_middle_of_a_request(long_llama: Pat
         worker.send(RunRequest(0, "Tell me everything", LONG))
         assert isinstance(worker.next_event(), Tokens)
         worker.close_input()
-        assert worker.process.wait(timeout=60) == -signal.SIGKILL
+        assert worker.process.wait(timeout=240) == -signal.SIGKILL
         rest = b""
         while chunk := os.read(worker.events, 1 << 16):
             rest += chunk
@@ -78,7 +78,7 @@ def test_what_it_started_ends_with_it() -> None:
         child = int(process.stdout.readline())
         assert os.getpgid(child) == process.pid
         process.stdin.close()
-        assert process.wait(timeout=60) == -signal.SIGKILL
+        assert process.wait(timeout=240) == -signal.SIGKILL
         assert gone(child)
 
 
@@ -102,7 +102,7 @@ def test_it_ends_with_its_parent_though_its_pipes_stay_open() -> None:
             pid = int(parent.stdout.readline())
             assert b'"ready"' in os.read(event_read, 1 << 16)
             parent.kill()
-            parent.wait(timeout=60)
+            parent.wait(timeout=240)
             assert gone(pid)
     finally:
         for descriptor in (command_read, command_write, event_read, event_write):
@@ -119,7 +119,7 @@ def test_another_parent_than_the_named_one_ends_it_at_once() -> None:
             pass_fds=(command_read, event_write),
             cwd=ROOT,
         ) as process:
-            assert process.wait(timeout=60) == -signal.SIGKILL
+            assert process.wait(timeout=240) == -signal.SIGKILL
     finally:
         for descriptor in (command_read, command_write, event_read, event_write):
             os.close(descriptor)
