@@ -29,6 +29,7 @@ PACKAGES = (
     "bitsandbytes",
     "onnxruntime",
     "onnxruntime-genai",
+    "onnxscript",
     "optimum",
     "flash-attn",
     "kernels",

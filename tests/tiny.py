@@ -7,7 +7,10 @@ the packaged text). Nothing here is a stand-in for quality figures: the weights 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+
+from optimizers.schema import Checkpoint
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|user|>{{ message['content'] }}<|end|>{% endfor %}"
@@ -15,6 +18,16 @@ CHAT_TEMPLATE = (
 )
 VOCABULARY = 384
 CONTEXT = 256
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A cache with the traced graphs of the tiny GPT-2, and what was said while they were written."""
+
+    cache: Path
+    fp32: Path
+    int8: Path
+    stages: tuple[str, ...]
 
 
 def make_tokenizer(folder: Path, *, chat: bool, pad: bool) -> None:
@@ -87,7 +100,11 @@ def make_gpt2(folder: Path, *, seed: int = 0) -> Path:
         bos_token_id=0,
         eos_token_id=0,
     )
-    GPT2LMHeadModel(config).save_pretrained(folder)
+    model = GPT2LMHeadModel(config)
+    with torch.no_grad():
+        for weight in (parameter for parameter in model.parameters() if parameter.dim() == 1):
+            weight.add_(torch.randn_like(weight), alpha=0.1)  # biases that are all zero would prove nothing
+    model.save_pretrained(folder)
     make_tokenizer(folder, chat=False, pad=False)
     return folder
 
@@ -102,3 +119,29 @@ def edit_config(folder: Path, **changes: object) -> None:
         else:
             config[name] = value
     path.write_text(json.dumps(config))
+
+
+def facts(folder: Path) -> Checkpoint:
+    """What the worker needs to know of a tiny checkpoint, from its config."""
+    config = json.loads((folder / "config.json").read_text())
+    return Checkpoint(
+        id=folder.name,
+        source="folder",
+        folder=str(folder),
+        revision="test",
+        architecture=config["architectures"][0],
+        model_type=config["model_type"],
+        task="text_generation",
+        parameters=0,
+        linear_parameters=0,
+        disk_bytes=sum(path.stat().st_size for path in folder.glob("*.safetensors")),
+        stored_dtype="float32",
+        context_length=config.get("max_position_embeddings") or config["n_positions"],
+        vocab_size=config["vocab_size"],
+        hidden_size=config.get("hidden_size") or config["n_embd"],
+        layers=2,
+        tied_embeddings=True,
+        has_chat_template=False,
+        has_pad_token=False,
+        quantization=config.get("quantization_config", {}).get("quant_method"),
+    )

@@ -1,8 +1,9 @@
 """ONNX Runtime in fp32: the decoder as one graph with fused operators, run by a C++ engine.
 
 The graph comes from onnxruntime-genai's model builder, which writes it operator by operator (GroupQueryAttention,
-SkipSimplifiedLayerNormalization) instead of tracing it; transformers' generate() drives it. Before anything is measured
-the loaded graph must agree with PyTorch, on a single prompt and on a padded batch.
+SkipSimplifiedLayerNormalization) instead of tracing it, or, for architectures that the builder does not know, from
+transformers' exporter, which traces the model in minutes; transformers' generate() drives both. Before anything is
+measured the loaded graph must agree with PyTorch, on a single prompt and on a padded batch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from optimizers.techniques.graphs.recipes import (
     Recipe,
     conflicts,
     graph_ran,
+    warn,
     why_not,
 )
 
@@ -33,6 +35,7 @@ TECHNIQUE = Technique(
     ),
     also_fills=TAKEN_SLOTS,
     why_not=why_not,
+    warn=warn,
     options=import_early,
     load=loader(Recipe("fp32")),
     verify=graph_ran(quantized=False),

@@ -27,9 +27,9 @@ from optimizers.techniques.graphs.recipes import (
     Recipe,
     conflicts,
     graph_ran,
+    warn_quantized,
     why_not,
 )
-from optimizers.techniques.shared import slow_int8
 
 _SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
 
@@ -44,7 +44,7 @@ TECHNIQUE = Technique(
     ),
     also_fills=TAKEN_SLOTS,
     why_not=why_not,
-    warn=slow_int8,
+    warn=warn_quantized,
     options=import_early,
     load=loader(Recipe("int4")),
     verify=graph_ran(quantized=True),

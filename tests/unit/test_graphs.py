@@ -23,11 +23,18 @@ INT4 = Recipe("int4")
 
 def machine() -> Machine:
     found = planning_records.machine()
-    return dataclasses.replace(found, packages={"onnxruntime": "1.32.0", "onnxruntime-genai": "0.18.0"})
+    return dataclasses.replace(
+        found, packages={"onnxruntime": "1.32.0", "onnxruntime-genai": "0.18.0", "onnxscript": "0.7.2"}
+    )
 
 
 def checkpoint(**changes: object) -> Checkpoint:
-    return dataclasses.replace(planning_records.checkpoint(), architecture="LlamaForCausalLM", **changes)
+    return dataclasses.replace(planning_records.checkpoint(), **{"architecture": "LlamaForCausalLM", **changes})
+
+
+def gpt2() -> Checkpoint:
+    """Of an architecture that the builder does not know."""
+    return checkpoint(architecture="GPT2LMHeadModel", model_type="gpt2")
 
 
 def write_graph(goal: Path) -> None:
@@ -100,14 +107,50 @@ def test_progress_counts_layers_from_one() -> None:
     assert export.progress("a line of another library", 30) is None
 
 
+def test_progress_of_the_exporter_counts_its_steps() -> None:
+    lines = ("Tracing", "[torch.onnx] Run decompositions...", "[torch.onnx] Optimize the ONNX graph...", "Saving")
+    said = [export.progress(line, 2) or "" for line in lines]
+    assert ["step 1 of 4" in said[0], "step 2 of 4" in said[1], "step 4 of 4" in said[2]] == [True] * 3
+    assert said[3] == "saving the ONNX graph"
+
+
+def test_a_child_that_takes_too_long_is_ended_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "EXPORT_TIMEOUT_S", 0.01)
+    with pytest.raises(WorkerError, match="not done after 0 seconds"):
+        export.write(str(tmp_path), tmp_path, Recipe("fp32", (), "exporter"), 2, silent)
+
+
 @pytest.mark.parametrize("name", GRAPHS)
-def test_an_unknown_architecture_says_so_and_what_would_help(name: str) -> None:
-    gpt2 = dataclasses.replace(checkpoint(), architecture="GPT2LMHeadModel")
-    obstacle = all_techniques()[name].why_not(machine(), gpt2)
+def test_an_architecture_that_the_builder_does_not_know_is_exported_and_takes_minutes(name: str) -> None:
+    technique = all_techniques()[name]
+    assert technique.why_not(machine(), gpt2()) is None
+    warning = technique.warn(machine(), gpt2())
+    assert warning is not None
+    assert "GPT2LMHeadModel" in warning
+    assert "minutes" in warning
+    assert "minutes" not in (technique.warn(machine(), checkpoint()) or "")
+    without = technique.why_not(dataclasses.replace(machine(), packages={"onnxruntime": "1.32.0"}), gpt2())
+    assert without is not None
+    assert without.remedy == "Install it: pip install onnxscript"
+
+
+@pytest.mark.parametrize("kind", ["mamba2", "RWKV", "recurrent_gemma", "minimax"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_model_with_a_state_of_its_own_is_refused_before_the_run(name: str, kind: str) -> None:
+    obstacle = all_techniques()[name].why_not(machine(), checkpoint(architecture="OtherForCausalLM", model_type=kind))
     assert obstacle is not None
-    assert "GPT2LMHeadModel" in obstacle.reason
-    assert "Llama" in obstacle.remedy
-    assert all_techniques()[name].why_not(machine(), checkpoint()) is None
+    assert kind in obstacle.reason
+    assert "state of its own kind" in obstacle.reason
+    assert all_techniques()[name].why_not(machine(), checkpoint(model_type="minimax_m2")) is None
+
+
+def test_a_recipe_takes_the_road_of_the_checkpoint_and_its_key_says_so() -> None:
+    recipe = Recipe("int4", ("block_size=64",))
+    assert recipe.for_checkpoint(checkpoint()) == recipe
+    traced = recipe.for_checkpoint(gpt2())
+    assert traced == Recipe("int4", (), "exporter")
+    pytest.importorskip("onnxscript")
+    assert store.key(checkpoint(), traced) != store.key(checkpoint(), INT4)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

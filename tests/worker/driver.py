@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
@@ -12,8 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tiny import facts
+
 from optimizers.protocol import Command, Failed, Load, Loaded, Ready, Stage, Tokens, WorkerEvent, line
-from optimizers.schema import Checkpoint, from_json
+from optimizers.schema import from_json
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 240.0
@@ -111,29 +112,3 @@ class WorkerProcess:
     def load(self, folder: Path, *techniques: str, threads: int = 1) -> Loaded:
         event: Loaded = self.do(Load(facts(folder), techniques, threads, 0, 64), Loaded)
         return event
-
-
-def facts(folder: Path) -> Checkpoint:
-    """What the worker needs to know of a tiny checkpoint, from its config."""
-    config = json.loads((folder / "config.json").read_text())
-    return Checkpoint(
-        id=folder.name,
-        source="folder",
-        folder=str(folder),
-        revision="test",
-        architecture=config["architectures"][0],
-        model_type=config["model_type"],
-        task="text_generation",
-        parameters=0,
-        linear_parameters=0,
-        disk_bytes=sum(path.stat().st_size for path in folder.glob("*.safetensors")),
-        stored_dtype="float32",
-        context_length=config.get("max_position_embeddings") or config["n_positions"],
-        vocab_size=config["vocab_size"],
-        hidden_size=config.get("hidden_size") or config["n_embd"],
-        layers=2,
-        tied_embeddings=True,
-        has_chat_template=False,
-        has_pad_token=False,
-        quantization=config.get("quantization_config", {}).get("quant_method"),
-    )

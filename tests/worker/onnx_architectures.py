@@ -60,7 +60,7 @@ def measured(folder: Path, model_type: str, sizes: dict[str, object]) -> gate.Ag
     goal = folder / "graph"
     goal.mkdir()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        export.make(str(folder), goal, "fp32", [])
+        export.make("builder", str(folder), goal, "fp32", [])
     return gate.measure(decoder.load_model(goal, str(folder), 1, 32, 0.0), goal)
 
 

@@ -1,11 +1,17 @@
 """What the techniques that run an ONNX graph share: writing the graph, keeping it, running it, proving it.
 
-    recipes.py   which graphs exist, for which architectures, what stands in the way; pure and light
-    store.py     the cache of written graphs: a key, a lock, one rename, a marker that is written last
-    export.py    the child process that writes a graph and PyTorch's own figures to hold it against
-    decoder.py   the graph behind a PreTrainedModel that generate() drives
-    gate.py      the loaded graph against PyTorch's figures, before anything is measured
-    facts.py     operators, bytes and providers of the graph that is loaded
+    recipes.py         which graphs exist, the road of each architecture, what stands in the way; pure and light
+    store.py           the cache of written graphs: a key, a lock, one rename, a marker that is written last
+    export.py          the child process that writes a graph and PyTorch's own figures to hold it against
+      building.py        by onnxruntime-genai's model builder
+      tracing.py         by transformers' exporter, for architectures that the builder does not know
+      quantizing.py      by onnxruntime's quantizer, from a traced graph
+    decoder.py         the graph behind a PreTrainedModel that generate() drives
+      builder_graph.py   a session whose keys and values are written in place
+      traced_graph.py    a session whose keys and values grow
+    gate.py            the loaded graph against PyTorch's figures, before anything is measured
+    facts.py           operators, bytes and providers of the graph that is loaded
+    names.py, sessions.py  what several of these call things, and how they open a session
 
 Holds no technique of its own. Only functions that a worker calls import heavy libraries.
 """

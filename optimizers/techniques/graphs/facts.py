@@ -55,7 +55,7 @@ def _name(data_type: int) -> str:
 
 
 def _bytes(tensor: Any) -> int:
-    """Bytes of an initializer as stored: what its place in the data file says, else its shape."""
+    """Bytes of an initializer as stored: what the data file or the graph itself holds, else its shape."""
     import math
 
     import onnx
@@ -63,6 +63,8 @@ def _bytes(tensor: Any) -> int:
     said = {entry.key: entry.value for entry in tensor.external_data}
     if "length" in said:
         return int(said["length"])
+    if tensor.raw_data:
+        return len(tensor.raw_data)
     return int(math.prod(tensor.dims) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
 
 
@@ -72,7 +74,7 @@ def _skipped(graph: Any, initializers: dict[str, Any]) -> tuple[SkippedModule, .
     for node in graph.node:
         weights = [initializers[name] for name in node.input if name in initializers]
         two_dimensional = any(len(weight.dims) == 2 for weight in weights)
-        if node.op_type == "MatMul" and two_dimensional:
+        if node.op_type in ("MatMul", "Gemm") and two_dimensional:
             causes.setdefault("product left in floating point", []).append(node.name)
         elif node.op_type == "Gather" and two_dimensional:
             causes.setdefault("embedding table: rows are looked up, not multiplied", []).append(node.name)

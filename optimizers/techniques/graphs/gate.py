@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from optimizers.errors import WorkerError
-from optimizers.techniques.graphs.export import REFERENCE
+from optimizers.techniques.graphs.names import REFERENCE
 
 LIMIT = 0.001
 _STEPS = 4

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optimizers.errors import WorkerError
+from optimizers.schema import Checkpoint
 from optimizers.settings import settings
 from optimizers.techniques.base import LoadContext, LoadOptions
 from optimizers.techniques.graphs.recipes import Recipe
@@ -34,16 +36,12 @@ def load_graph(context: LoadContext, stage: Callable[[str], None], recipe: Recip
     PyTorch is left one thread: it does nothing but pick tokens here, and its pool would take turns with the graph's."""
     import torch
 
-    from optimizers.techniques.graphs import decoder, export, gate, store
+    from optimizers.techniques.graphs import decoder, gate
 
     checkpoint = context.checkpoint
     _check_window(Path(checkpoint.folder), context.longest_tokens)
-
-    def make(goal: Path) -> None:
-        export.write(checkpoint.folder, goal, recipe, checkpoint.layers, stage)
-
     start = time.perf_counter()
-    folder = store.find_or_make(settings().cache / FOLDER, checkpoint, recipe, make, stage)
+    folder = find_or_write(checkpoint, recipe.for_checkpoint(checkpoint), stage)
     prepare_s = time.perf_counter() - start
     stage("opening the ONNX graph")
     torch.set_num_threads(1)
@@ -51,6 +49,20 @@ def load_graph(context: LoadContext, stage: Callable[[str], None], recipe: Recip
     stage("holding the graph against PyTorch")
     model.agreement = gate.check(model, folder, recipe.quantized)
     return model
+
+
+def find_or_write(checkpoint: Checkpoint, recipe: Recipe, stage: Callable[[str], None]) -> Path:
+    """The folder of the graph. What takes the exporter minutes is done once: its quantized graphs are made from its
+    fp32 graph."""
+    from optimizers.techniques.graphs import export, store
+
+    def make(goal: Path) -> None:
+        source = checkpoint.folder
+        if recipe.road == "exporter" and recipe.quantized:
+            source = str(find_or_write(checkpoint, replace(recipe, precision="fp32"), stage))
+        export.write(source, goal, recipe, checkpoint.layers, stage)
+
+    return store.find_or_make(settings().cache / FOLDER, checkpoint, recipe, make, stage)
 
 
 def _check_window(folder: Path, tokens: int) -> None:

@@ -1,21 +1,26 @@
-"""Which graphs can be written: recipes, the architectures that the builder knows, and what stands in the way. Pure.
+"""Which graphs can be written: recipes, the road that an architecture takes, and what stands in the way. Pure.
 
 The builder is onnxruntime-genai's, which writes a decoder's graph with fused operators directly instead of tracing it.
+The exporter is transformers', which traces any decoder whose cache is keys and values, and takes minutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Slot
-from optimizers.techniques.shared import already_quantized, lacks_package, processors_only
+from optimizers.techniques.shared import already_quantized, lacks_package, processors_only, slow_int8
 
 # A graph has its own attention, weights and cache, and is compiled ahead: one runtime fills all of these slots.
 TAKEN_SLOTS: tuple[Slot, ...] = ("attention", "weights", "compile", "cache")
 
-PACKAGES = ("onnxruntime", "onnxruntime-genai")
+Road = Literal["builder", "exporter"]
+PACKAGES: dict[Road, tuple[str, ...]] = {
+    "builder": ("onnxruntime", "onnxruntime-genai"),
+    "exporter": ("onnxruntime", "onnxscript"),
+}
 
 # Writing a graph of 135 million parameters took 7 to 10 seconds, and checking it against PyTorch a few more.
 GRAPH_S_PER_PARAMETER = 1e-7
@@ -41,36 +46,76 @@ ARCHITECTURES = frozenset(
 )
 
 
+# Model types that keep a state of their own between tokens (state-space, recurrent and linear attention layers), by a
+# part of their names: those that transformers 5.24 marks as stateful, and XLNet and Reformer.
+_OWN_STATE = (
+    *("mamba", "jamba", "bamba", "zamba", "rwkv", "xlstm", "recurrent_gemma", "falcon_h1", "granitemoehybrid", "zaya"),
+    *("nemotron_h", "lfm2", "minimax", "qwen3_next", "qwen3_5", "qwen4_exp", "olmo_hybrid", "kimi_linear", "lara_mini"),
+    *("bailing_hybrid", "deepseek_v4", "glm5_next", "minicpmv4", "xlnet", "reformer"),
+)
+_WITHOUT = ("minimax_m2", "minimax_m3")
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """How a graph is written: the builder's precision and its extra options, each "name=value"."""
+    """How a graph is written: its precision, the road, and the builder's extra options, each "name=value"."""
 
     precision: Literal["fp32", "int8", "int4"]
     options: tuple[str, ...] = ()
+    road: Road = "builder"
 
     @property
     def quantized(self) -> bool:
         return self.precision != "fp32"
 
+    def for_checkpoint(self, checkpoint: Checkpoint) -> Recipe:
+        """The recipe on the road that the checkpoint's architecture takes; the builder's options stay on its own."""
+        road = road_of(checkpoint)
+        return self if road == self.road else replace(self, road=road, options=())
+
+
+def road_of(checkpoint: Checkpoint) -> Road:
+    """Who writes the graph of this architecture."""
+    return "builder" if checkpoint.architecture in ARCHITECTURES else "exporter"
+
 
 def why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
-    """What stands in the way of every graph: a package, a checkpoint that is quantized, an unknown architecture."""
-    missing = next((found for package in PACKAGES if (found := lacks_package(machine, package))), None)
+    """What stands in the way of every graph: a package, a checkpoint that is quantized, a state that no graph carries.
+
+    What else the exporter cannot do is found while it traces, and said then."""
+    packages = PACKAGES["builder" if checkpoint is None else road_of(checkpoint)]
+    missing = next((found for package in packages if (found := lacks_package(machine, package))), None)
     missing = missing or processors_only(machine, "ONNX Runtime, as installed here,")
     if missing is not None or checkpoint is None:
         return missing
-    return already_quantized(checkpoint) or _unknown(checkpoint)
+    return already_quantized(checkpoint) or _own_state(checkpoint)
 
 
-def _unknown(checkpoint: Checkpoint) -> Obstacle | None:
-    if checkpoint.architecture in ARCHITECTURES:
+def _own_state(checkpoint: Checkpoint) -> Obstacle | None:
+    kind = checkpoint.model_type.lower()
+    if not any(name in kind for name in _OWN_STATE) or any(name in kind for name in _WITHOUT):
         return None
-    known = ", ".join(sorted(name.removesuffix("ForCausalLM") for name in ARCHITECTURES))
     return Obstacle(
-        f"There is no graph builder here for {checkpoint.architecture}: Levers writes ONNX graphs with "
-        "onnxruntime-genai's model builder, which does not know this architecture.",
-        f"Pick a model of one of these kinds: {known}.",
+        f"A {checkpoint.model_type} model keeps a state of its own kind between tokens, and the ONNX graphs here carry "
+        "keys and values.",
+        "Pick a model that is a transformer throughout, or leave ONNX Runtime out.",
     )
+
+
+def warn(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
+    """The warning of a graph that has to be traced."""
+    if checkpoint is None or road_of(checkpoint) == "builder":
+        return None
+    return (
+        f"The graph of {checkpoint.architecture} has to be traced by transformers' exporter, which takes minutes the "
+        "first time; it is kept for the next run."
+    )
+
+
+def warn_quantized(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
+    """The same for a quantized graph, which computes in whole numbers."""
+    said = [text for text in (slow_int8(machine, checkpoint), warn(machine, checkpoint)) if text is not None]
+    return " ".join(said) or None
 
 
 def graph_ran(quantized: bool) -> Callable[[Census, Checkpoint], Obstacle | None]:

@@ -28,16 +28,20 @@ from optimizers.techniques.graphs.recipes import Recipe
 
 MARKER = "levers.json"
 _FORMAT = 2  # changes with what export.py does to every graph
-_VERSIONED = ("onnxruntime", "onnxruntime-genai", "transformers")
+_VERSIONED = {
+    "builder": ("onnxruntime", "onnxruntime-genai", "transformers"),
+    "exporter": ("onnxruntime", "onnxscript", "torch", "transformers"),
+}
 _SAFE_NAME = 40
 _BYTES_PER_PARAMETER = {"fp32": 5, "int8": 6, "int4": 5}
 
 
 def key(checkpoint: Checkpoint, recipe: Recipe) -> str:
     """The name of a graph: readable, and different when the checkpoint, the recipe or a library's version is."""
+    versions = [importlib.metadata.version(name) for name in _VERSIONED[recipe.road]]
     made_from = [
         *(_FORMAT, checkpoint.id, checkpoint.revision, checkpoint.architecture, checkpoint.disk_bytes),
-        *(recipe.precision, list(recipe.options), [importlib.metadata.version(name) for name in _VERSIONED]),
+        *(recipe.precision, list(recipe.options), versions),
     ]
     digest = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", checkpoint.id).strip("-")[-_SAFE_NAME:]
