@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypedDict, Unpack
 
 from optimizers import checkpoints, machine, planning
-from optimizers.errors import ChoiceError, RunNotFound
+from optimizers.errors import ChoiceError, LeversError, RunNotFound
 from optimizers.manager import Manager, finished
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
-from optimizers.schema import Checkpoint, Choice, Machine, Plan, Way, Workload
+from optimizers.schema import Checkpoint, Choice, Machine, Obstacle, Plan, Way, Workload
 from optimizers.settings import settings
 from optimizers.store import Store
 from optimizers.tasks import text_generation
@@ -107,9 +108,10 @@ def choose(
 ) -> Choice:
     """What is wanted, checked, with defaults where nothing is said.
 
-    `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only"); without any, half precision and 8-bit weights are
-    compared. `seconds` is a budget for the whole comparison in place of `rounds`. With `ways` "ladder" each step stands
-    on top of the last, and stacks of several techniques stay as written (planning.ladder). Raises ChoiceError."""
+    `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only", "checkpoint=owner/name" for another model);
+    without any, half precision and 8-bit weights are compared. `seconds` is a budget for the whole comparison in place
+    of `rounds`. With `ways` "ladder" each step stands on top of the last, and stacks of several techniques stay as
+    written (planning.ladder). Raises ChoiceError."""
     stacks = _texts(techniques, "techniques") or (DEFAULT_LADDER if ways == "ladder" else DEFAULT_STACKS)
     workload = Workload(
         prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),
@@ -123,23 +125,50 @@ def choose(
     planning.check(workload, here)
     if ways == "ladder":
         stacks = planning.ladder(stacks, lambda technique: technique.why_not(here, None) is None)
-    for stack in (*stacks, *filter(None, [baseline])):
-        planning.parse_stack(stack)
+    for stack in stacks:
+        planning.read_stack(stack)
+    if baseline:
+        planning.parse_stack(baseline)
     return Choice(default_model()[0] if model is None else model, stacks, workload, baseline or None, ways=ways)
 
 
 def named_in(stack: str) -> tuple[str, ...]:
     """The ids of the techniques that a stack written by hand names, in slot order. Raises ChoiceError."""
-    return planning.parse_stack(stack)
+    return planning.read_stack(stack).techniques
 
 
-def plan(choice: Choice, folders: bool = True) -> Plan:
-    """What would be done, what is left out and why, and roughly what it will take. Starts nothing; the model's files
-    are fetched if they are not here. Raises ChoiceError, CheckpointError."""
-    checkpoint = prepare(choice.model, folders=folders)
+def named_checkpoints(stacks: Iterable[str]) -> tuple[str, ...]:
+    """The names of other checkpoints in these stacks, as typed, each once. Raises ChoiceError."""
+    read = (planning.read_stack(stack).checkpoint for stack in stacks)
+    return tuple(dict.fromkeys(name for name in read if name is not None))
+
+
+def plan(
+    choice: Choice,
+    folders: bool = True,
+    progress: Progress | None = None,
+    unusable: Mapping[str, LeversError] = MappingProxyType({}),
+) -> Plan:
+    """What would be done, what is left out and why, and roughly what it will take. Starts nothing; the files of the
+    model, and of the checkpoints that stacks name, are fetched if they are not here (`progress` as in `prepare`).
+
+    A named checkpoint that cannot be used is a skipped variant; those in `unusable` are not tried again. Raises
+    ChoiceError, CheckpointError for the model itself."""
+    checkpoint = prepare(choice.model, progress, folders)
+    prompts = choice.workload.prompts
+    found: dict[str, planning.Another | Obstacle] = {}
+    for name in named_checkpoints(choice.stacks):
+        try:
+            if name in unusable:
+                raise unusable[name]
+            another = prepare(name, progress, folders)
+            same = checkpoints.same_tokenizer(checkpoint, another)
+            found[name] = planning.Another(another, _lengths(another, prompts), same)
+        except LeversError as error:
+            found[name] = Obstacle(error.reason, error.remedy)
     here = machine.describe()
     limit = planning.memory_limit(here, settings().memory_bytes)
-    return planning.plan(choice, here, checkpoint, limit, _lengths(checkpoint, choice.workload.prompts))
+    return planning.plan(choice, here, checkpoint, limit, _lengths(checkpoint, prompts), found)
 
 
 def start(plan: Plan) -> str:
@@ -283,7 +312,7 @@ def _lengths(checkpoint: Checkpoint, prompts: tuple[str, ...]) -> tuple[int, ...
         return None
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _counted(path: str, changed_ns: int, prompts: tuple[str, ...]) -> tuple[int, ...] | None:
     """Reading a tokenizer takes longer than all else in a plan, and a page plans at every change and again to start."""
     try:

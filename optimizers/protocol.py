@@ -25,6 +25,7 @@ from optimizers.schema import (
     Plan,
     RunStatus,
     Sample,
+    StretchScore,
     Timing,
     VariantStatus,
     to_json,
@@ -55,6 +56,17 @@ class Passage:
     context_ids: tuple[int, ...]
     target_ids: tuple[int, ...]
     row: int
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Text to be scored in whichever tokens a model makes of it, given `lead`, the text before it, which is not scored.
+    `path` as in Passage."""
+
+    name: str
+    path: Literal["timed", "one_pass"]
+    lead: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -114,6 +126,15 @@ class Score:
 
 
 @dataclass(frozen=True)
+class ScoreText:
+    """Score text by its bytes, which are the same for every tokenizer. A stretch that does not fit the model's context
+    is left out. Closed by TextScored."""
+
+    stretches: tuple[Stretch, ...]
+    kind: Literal["score_text"] = "score_text"
+
+
+@dataclass(frozen=True)
 class TakeCensus:
     """Closed by CensusTaken."""
 
@@ -143,7 +164,8 @@ class Exit:
 
 
 Command = Annotated[
-    Union[Load, WarmUp, RunRequest, Tokenize, Score, TakeCensus, TakeMemory, Save, Exit], Field(discriminator="kind")
+    Union[Load, WarmUp, RunRequest, Tokenize, Score, ScoreText, TakeCensus, TakeMemory, Save, Exit],
+    Field(discriminator="kind"),
 ]
 
 
@@ -217,6 +239,12 @@ class Scored:
 
 
 @dataclass(frozen=True)
+class TextScored:
+    scores: tuple[StretchScore, ...]
+    kind: Literal["text_scored"] = "text_scored"
+
+
+@dataclass(frozen=True)
 class CensusTaken:
     """`obstacle` says why the techniques were not applied, None when they were."""
 
@@ -249,7 +277,21 @@ class Failed:
 
 
 WorkerEvent = Annotated[
-    Union[Ready, Stage, Loaded, WarmedUp, Tokens, Answered, Tokenized, Scored, CensusTaken, MemoryTaken, Saved, Failed],
+    Union[
+        Ready,
+        Stage,
+        Loaded,
+        WarmedUp,
+        Tokens,
+        Answered,
+        Tokenized,
+        Scored,
+        TextScored,
+        CensusTaken,
+        MemoryTaken,
+        Saved,
+        Failed,
+    ],
     Field(discriminator="kind"),
 ]
 
@@ -301,7 +343,18 @@ class Ended:
 
 LogEvent = Annotated[
     Union[
-        Planned, StatusChanged, SampleTaken, Noted, Ended, Loaded, WarmedUp, Scored, CensusTaken, MemoryTaken, Failed
+        Planned,
+        StatusChanged,
+        SampleTaken,
+        Noted,
+        Ended,
+        Loaded,
+        WarmedUp,
+        Scored,
+        TextScored,
+        CensusTaken,
+        MemoryTaken,
+        Failed,
     ],
     Field(discriminator="kind"),
 ]

@@ -122,6 +122,29 @@ class TextQuality:
 
 
 @dataclass(frozen=True)
+class PerByte:
+    """How well another model foretells the text written by people, by its bytes: `perplexity` is exp(-sum of
+    log-probabilities / bytes), `ratio` the variant's over the baseline's on the same `bytes` (UTF-8) in `stretches`
+    pieces. `tokens` are those that each made of them; without `same_tokenizer` figures per token cannot be compared.
+    `one_pass` as in TextQuality. `spelled` says whether the tokens spell the text out; `left_out` counts stretches
+    that only the baseline scored."""
+
+    bytes: int
+    stretches: int
+    one_pass: bool
+    perplexity: float
+    baseline_perplexity: float
+    bits_per_byte: float
+    baseline_bits_per_byte: float
+    ratio: Interval
+    tokens: int
+    baseline_tokens: int
+    same_tokenizer: bool
+    spelled: bool = True
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
 class Divergence:
     """Where the free-running answer to `prompt` first leaves the baseline's; `token` is None when it never does."""
 
@@ -133,7 +156,8 @@ class Divergence:
 @dataclass(frozen=True)
 class Quality:
     """`kl_divergence` and `same_top` are on the baseline's answers through the timed path, `text` on human text.
-    `kl_interval` is a bootstrap over prompts (None with one prompt). `length_ratio` is variant over baseline."""
+    `kl_interval` is a bootstrap over prompts (None with one prompt). `length_ratio` is variant over baseline. Another
+    model has `per_byte`, and, where its tokens are others, nothing that is counted in tokens."""
 
     task: str
     positions: int
@@ -144,6 +168,7 @@ class Quality:
     first_divergence: tuple[Divergence, ...]
     exact_match_rate: float | None
     length_ratio: float | None
+    per_byte: PerByte | None = None
 
 
 @dataclass(frozen=True)
@@ -200,7 +225,24 @@ class Caveat:
 
 
 @dataclass(frozen=True)
+class ModelFacts:
+    id: str
+    source: str
+    revision: str
+    task: str
+    parameters: int
+    architecture: str
+    stored_dtype: str
+    disk_bytes: int
+    context_length: int
+    quantization: str | None
+    low_bit_grid: str | None
+
+
+@dataclass(frozen=True)
 class VariantResult:
+    """`model` is the variant's own where it is another than the run's."""
+
     key: str
     title: str
     techniques: tuple[str, ...]
@@ -220,6 +262,7 @@ class VariantResult:
     log_tail: tuple[str, ...] = ()
     step: Step | None = None
     payback: Payback | None = None
+    model: ModelFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -229,21 +272,6 @@ class NoiseFloor:
     decode: float | None
     ttft: float | None
     kl_divergence: float | None
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    id: str
-    source: str
-    revision: str
-    task: str
-    parameters: int
-    architecture: str
-    stored_dtype: str
-    disk_bytes: int
-    context_length: int
-    quantization: str | None
-    low_bit_grid: str | None
 
 
 @dataclass(frozen=True)

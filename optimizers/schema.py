@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime"]
+Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime", "checkpoint"]
 Source = Literal["packaged", "hub", "folder"]
 Task = Literal["text_generation"]
 Device = Literal["cpu", "cuda"]
@@ -22,7 +22,16 @@ Way = Literal["alone", "ladder"]
 VariantStatus = Literal["waiting", "loading", "ready", "measured", "skipped", "not_applied", "failed", "cancelled"]
 RunStatus = Literal["running", "done", "cancelled", "interrupted", "failed"]
 
-SLOTS: tuple[Slot, ...] = ("precision", "attention", "weights", "compile", "cache", "decoding", "runtime")
+SLOTS: tuple[Slot, ...] = (
+    "precision",
+    "attention",
+    "weights",
+    "compile",
+    "cache",
+    "decoding",
+    "runtime",
+    "checkpoint",
+)
 FINAL_STATUSES: tuple[VariantStatus, ...] = ("measured", "skipped", "not_applied", "failed", "cancelled")
 
 
@@ -41,8 +50,8 @@ class Workload:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the person ticked, nothing derived. A stack is technique ids joined by plus signs; with `ways` "ladder" each
-    is a step that stands on top of another."""
+    """What the person ticked, nothing derived. A stack is technique ids joined by plus signs, and "checkpoint=NAME"
+    where another model is meant; with `ways` "ladder" each is a step that stands on top of another."""
 
     model: str
     stacks: tuple[str, ...]
@@ -139,7 +148,9 @@ class Promise:
 class Variant:
     """One checkpoint with at most one technique per slot. `key` is stable across machines ("bf16+sdpa"); `techniques`
     lists the ids in slot order; `predicted_bytes` is the memory the process is expected to need at its peak; `below` is
-    the key of the step that it stands on in a ladder, None elsewhere."""
+    the key of the step that it stands on in a ladder, None elsewhere. `checkpoint` is another than the plan's, None
+    where it is that; without `same_tokenizer` its tokens are others than the baseline's, so neither probabilities nor
+    answers can be compared token by token."""
 
     key: str
     title: str
@@ -148,6 +159,8 @@ class Variant:
     warnings: tuple[str, ...] = ()
     promises: tuple[Promise, ...] = ()
     below: str | None = None
+    checkpoint: Checkpoint | None = None
+    same_tokenizer: bool = True
 
 
 @dataclass(frozen=True)
@@ -266,6 +279,20 @@ class PassageScores:
 
 
 @dataclass(frozen=True)
+class StretchScore:
+    """What a model makes of one stretch of text, in tokens of its own: `logprob` is the sum of its tokens'
+    log-probabilities (nats) given the text before it, `bytes` its length in UTF-8. `spelled` says whether the tokens
+    spell the text out; where they do not (unknown words, folded capitals) the figure flatters the model."""
+
+    name: str
+    path: Literal["timed", "one_pass"]
+    logprob: float
+    bytes: int
+    tokens: int
+    spelled: bool = True
+
+
+@dataclass(frozen=True)
 class Memory:
     """Memory of one worker, of the kind that holds its weights. `device` "cpu": resident memory; `*_file_bytes` is the
     file-backed part of the figure before it (mapped weights), the rest is anonymous; peaks are the kernel's high-water
@@ -363,6 +390,7 @@ class Measurement:
     scores: tuple[PassageScores, ...] = ()
     notes: tuple[str, ...] = ()
     log_tail: tuple[str, ...] = ()
+    stretches: tuple[StretchScore, ...] = ()
 
 
 @dataclass(frozen=True)

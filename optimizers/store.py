@@ -11,6 +11,7 @@ checked against a strict pattern and never used as a path before that.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -36,6 +37,7 @@ ID_PATTERN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
 EVENTS, SAMPLES, RUN, LOGS, REFERENCE = "events.jsonl", "samples.jsonl", "run.json", "logs", "reference.f32"
 LONGEST_LINE = 64 << 20
 LAST_BYTES = 64 << 10
+LONGEST_LOG_NAME = 120
 
 
 class RunFolder:
@@ -67,8 +69,11 @@ class RunFolder:
         return entry
 
     def log_path(self, key: str, replica: bool = False) -> Path:
-        """Where the log of this variant's worker goes; A' has one of its own."""
-        name = re.sub(r"[^A-Za-z0-9_+.-]", "_", key)[:120]
+        """Where the log of this variant's worker goes; A' has one of its own. A key that cannot be a file's name as it
+        is (another checkpoint's may hold slashes, or be long) is told from like ones by a digest."""
+        name = re.sub(r"[^A-Za-z0-9_+.=-]", "_", key)[:LONGEST_LOG_NAME]
+        if name != key:
+            name += f"-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
         return self.path / LOGS / f"{name}{'.second' if replica else ''}.log"
 
     def write_run(self, run: Run) -> None:

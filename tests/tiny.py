@@ -30,8 +30,8 @@ class Exported:
     stages: tuple[str, ...]
 
 
-def make_tokenizer(folder: Path, *, chat: bool, pad: bool) -> None:
-    """Save a byte-level BPE tokenizer of 384 entries into `folder`."""
+def make_tokenizer(folder: Path, *, chat: bool, pad: bool, vocabulary: int = VOCABULARY) -> None:
+    """Save a byte-level BPE tokenizer of so many entries into `folder`."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -43,7 +43,7 @@ def make_tokenizer(folder: Path, *, chat: bool, pad: bool) -> None:
     tokenizer.train_from_iterator(
         [text],
         trainers.BpeTrainer(
-            vocab_size=VOCABULARY,
+            vocab_size=vocabulary,
             special_tokens=special,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
@@ -57,15 +57,24 @@ def make_tokenizer(folder: Path, *, chat: bool, pad: bool) -> None:
     fast.save_pretrained(folder)
 
 
-def make_llama(folder: Path, *, hidden: int = 64, chat: bool = True, pad: bool = True, seed: int = 0) -> Path:
-    """A Llama of 2 layers, `hidden` wide, 4 heads (2 for keys and values), tied embeddings, in float32."""
+def make_llama(
+    folder: Path,
+    *,
+    hidden: int = 64,
+    chat: bool = True,
+    pad: bool = True,
+    seed: int = 0,
+    vocabulary: int = VOCABULARY,
+) -> Path:
+    """A Llama of 2 layers, `hidden` wide, 4 heads (2 for keys and values), tied embeddings, in float32. Its tokens are
+    those of every tiny checkpoint with so large a vocabulary."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         hidden_size=hidden,
         intermediate_size=hidden * 2,
         num_hidden_layers=2,
@@ -79,7 +88,7 @@ def make_llama(folder: Path, *, hidden: int = 64, chat: bool = True, pad: bool =
         pad_token_id=1 if pad else None,
     )
     LlamaForCausalLM(config).save_pretrained(folder)
-    make_tokenizer(folder, chat=chat, pad=pad)
+    make_tokenizer(folder, chat=chat, pad=pad, vocabulary=vocabulary)
     return folder
 
 

@@ -1,14 +1,14 @@
 """Every warning that a reader needs, in one place, each with its remedy.
 
-Covers what the run itself shows; what a worker said is passed on as id "note". Sentences about the
-plan and the run as a whole are in `Run.notes`. Ids are stable.
+Covers what the run itself shows; what a worker said is passed on as id "note". Sentences about the plan and the run as
+a whole are in `Run.notes`; those about variants that are other models come from `other_models.py`. Ids are stable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from optimizers.analysis import quality
+from optimizers.analysis import other_models, quality
 from optimizers.analysis.recommendation import is_four_bit
 from optimizers.analysis.requests import counted, possible
 from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS
@@ -44,6 +44,7 @@ def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor
         found += _compiled(item)
     for result in variants:
         found += _ties(result)
+    found += other_models.caveats(variants, measured, record.plan.baseline)
     found += _notes(record, {caveat.id for caveat in found})
     return tuple(dict.fromkeys(found))
 
@@ -60,8 +61,13 @@ def _ending(record: Record) -> Iterator[Caveat]:
 
 def _checkpoint(record: Record, measured: Sequence[Measurement]) -> Iterator[Caveat]:
     checkpoint = record.plan.checkpoint
+    another = {variant.key: variant.checkpoint for variant in record.plan.variants if variant.checkpoint}
+    for key, other in another.items():
+        if other.low_bit_grid:
+            yield Caveat("low_bit_grid", other.low_bit_grid, "Judge 4-bit quality on its original checkpoint.", key)
     if checkpoint.low_bit_grid:
-        four = [item.variant for item in measured if is_four_bit(item.techniques)]
+        own = [item for item in measured if item.variant not in another]
+        four = [item.variant for item in own if is_four_bit(item.techniques)]
         lead = f"Do not judge 4-bit quality by {', '.join(four)} here. " if four else ""
         yield Caveat(
             "low_bit_grid",

@@ -75,6 +75,7 @@ def _result(item: Measurement, base: _Base, record: Record, planned: Variant | N
         cost=item.cost,
         outputs=item.outputs,
         log_tail=item.log_tail,
+        model=_facts(planned.checkpoint) if planned and planned.checkpoint else None,
     )
     if item.status != "measured" or planned is None:
         return result
@@ -98,11 +99,14 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
         points=(point(samples, figures, workload.batch_size),) if figures else (),
         latency=figures,
         memory=item.memory,
-        quality=quality.quality(item, judged_against, workload.seed) if judged_against else None,
+        quality=quality.quality(item, judged_against, workload.seed, planned.same_tokenizer)
+        if judged_against
+        else None,
         versus_baseline=versus,
         step=_step(item, record, base.floor, planned.below),
     )
-    return replace(measured, promises=judge(planned.promises, measured, record.plan)) if judged_against else measured
+    own = replace(record.plan, checkpoint=planned.checkpoint or record.plan.checkpoint)
+    return replace(measured, promises=judge(planned.promises, measured, own)) if judged_against else measured
 
 
 def _step(item: Measurement, record: Record, floor: NoiseFloor, below: str | None) -> Step | None:

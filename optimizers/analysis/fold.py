@@ -29,6 +29,7 @@ from optimizers.schema import (
     Record,
     RunStatus,
     Sample,
+    StretchScore,
     Variant,
     VariantStatus,
 )
@@ -79,6 +80,7 @@ class _Draft:
     turns: _Turns = field(default_factory=_Turns)
     outputs: dict[int, Output] = field(default_factory=dict)
     scores: dict[str, PassageScores] = field(default_factory=dict)
+    stretches: dict[str, StretchScore] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     log_tail: tuple[str, ...] = ()
 
@@ -182,6 +184,10 @@ def _scored(draft: _Draft, event: protocol.Scored) -> None:
     draft.scores.update({scores.name: scores for scores in event.scores})
 
 
+def _text_scored(draft: _Draft, event: protocol.TextScored) -> None:
+    draft.stretches.update({score.name: score for score in event.scores})
+
+
 def _census(draft: _Draft, event: protocol.CensusTaken) -> None:
     draft.census, draft.obstacle = event.census, event.obstacle
 
@@ -203,6 +209,7 @@ _TAKERS: dict[type, Callable[[_Draft, Any], None]] = {
     protocol.Loaded: _loaded,
     protocol.WarmedUp: _warmed_up,
     protocol.Scored: _scored,
+    protocol.TextScored: _text_scored,
     protocol.CensusTaken: _census,
     protocol.MemoryTaken: _memory,
     protocol.Noted: _noted,
@@ -229,6 +236,7 @@ def _measurement(variant: Variant, draft: _Draft, live: bool) -> Measurement:
         scores=tuple(draft.scores.values()),
         notes=tuple(draft.notes),
         log_tail=draft.log_tail,
+        stretches=tuple(draft.stretches.values()),
     )
 
 

@@ -4,7 +4,7 @@ The answers ("answer:N") were scored through the timed path. The text was scored
 positions through the timed path as well ("text_timed"). On those same positions the two paths disagree when their mean
 KL divergences differ by more than a factor of 1.5, by more than the logit noise floor and by more than 0.001 nats; then
 the timed path's figures are the ones shown (`one_pass` False). Positions without a finite figure are left out and
-counted.
+counted. A variant of other tokens than the baseline's is judged by bytes alone (`per_byte.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from optimizers.analysis import divergence, statistics
+from optimizers.analysis.per_byte import per_byte
 from optimizers.results import Quality, TextQuality
 from optimizers.schema import Measurement, PassageScores
 
@@ -97,13 +98,14 @@ def path_disagreement(measurement: Measurement, noise: float | None) -> PathDisa
     return PathDisagreement(one_pass, stepped, len(sound))
 
 
-def quality(variant: Measurement, baseline: Measurement, seed: int) -> Quality | None:
+def quality(variant: Measurement, baseline: Measurement, seed: int, same_tokenizer: bool = True) -> Quality | None:
     """Quality against the baseline; None when nothing was scored and nothing can be compared."""
-    answers = answer_passages(variant)
+    answers = answer_passages(variant) if same_tokenizer else []
     pooled = positions(answers)
-    found = divergence.divergences(variant, baseline)
-    text = text_quality(variant, logit_noise(baseline))
-    if not (pooled.kl_divergence or found or text):
+    found = divergence.divergences(variant, baseline) if same_tokenizer else ()
+    text = text_quality(variant, logit_noise(baseline)) if same_tokenizer else None
+    by_bytes = per_byte(variant, baseline, same_tokenizer, abs(seed))
+    if not (pooled.kl_divergence or found or text or by_bytes):
         return None
     return Quality(
         task="text_generation",
@@ -114,7 +116,8 @@ def quality(variant: Measurement, baseline: Measurement, seed: int) -> Quality |
         text=text,
         first_divergence=found,
         exact_match_rate=divergence.exact_match_rate(found),
-        length_ratio=divergence.length_ratio(variant, baseline),
+        length_ratio=divergence.length_ratio(variant, baseline) if same_tokenizer else None,
+        per_byte=by_bytes,
     )
 
 

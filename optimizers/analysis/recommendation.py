@@ -3,7 +3,8 @@
 The rule, in order: the fastest variant whose verdict on decoding is "faster" with indistinguishable or slightly
 different quality; else the smallest variant that saves a tenth of the weights at indistinguishable quality; else the
 baseline, once at least one verdict was reached. With nothing to go by there is none. The quality words are those of
-`quality_words.py`. 4-bit quality on a checkpoint that was 4-bit before is never used without saying so.
+`quality_words.py`. 4-bit quality on a checkpoint that was 4-bit before is never used without saying so. Another model
+whose answers cannot be compared has no such word: it is never recommended, and what it gives and costs is told apart.
 """
 
 from __future__ import annotations
@@ -38,32 +39,49 @@ def recommend(variants: Sequence[VariantResult], baseline: str, checkpoint: Chec
     measured = [item for item in variants if item.status == "measured"]
     others = [item for item in measured if item.key != baseline]
     fast = [item for item in others if _verdict(item) == "faster" and word_of(item) in ACCEPTABLE]
+    apart = _apart(others)
     if fast:
-        return _fastest(max(fast, key=_speed), checkpoint)
+        return _fastest(max(fast, key=_speed), checkpoint, apart)
     small = [item for item in others if _saving(item) <= WORTHWHILE_BYTES and word_of(item) == "indistinguishable"]
     if small:
-        return _smallest(min(small, key=_saving), checkpoint)
+        return _smallest(min(small, key=_saving), checkpoint, apart)
     base = next((item for item in measured if item.key == baseline), None)
     if base is None or not any(_verdict(item) in _SETTLED for item in others):
         return None
     return Recommendation(
         key=base.key,
         text=f"Stay with {base.title}.",
-        reason="No variant was faster with acceptable quality, and none saved memory with indistinguishable quality.",
-        condition=_condition(base, checkpoint),
+        reason=(
+            f"No variant{' of the same model' if apart else ''} was faster with acceptable quality, and none saved "
+            "memory with indistinguishable quality."
+        ),
+        condition=_condition(base, checkpoint, apart),
     )
 
 
-def _fastest(item: VariantResult, checkpoint: Checkpoint) -> Recommendation:
+def _apart(others: Sequence[VariantResult]) -> str:
+    """What the other models gave and cost, for the reader to weigh; empty without any."""
+    said = []
+    for item in others:
+        by_bytes = item.quality.per_byte if item.quality else None
+        if item.model is not None and by_bytes is not None and word_of(item) not in ACCEPTABLE:
+            said.append(
+                f"{item.title} is another model, to be weighed by its answers: {_speed(item):.2f}x the speed and "
+                f"{_saving(item):.2f}x the bytes of weights, at {by_bytes.ratio.value:.2f}x the perplexity per byte."
+            )
+    return " ".join(said)
+
+
+def _fastest(item: VariantResult, checkpoint: Checkpoint, apart: str) -> Recommendation:
     return Recommendation(
         key=item.key,
         text=f"Use {item.title}.",
         reason=f"It decodes {_speed(item):.2f}x as fast as the baseline, and its quality is {_words(item)}.",
-        condition=_condition(item, checkpoint),
+        condition=_condition(item, checkpoint, apart),
     )
 
 
-def _smallest(item: VariantResult, checkpoint: Checkpoint) -> Recommendation:
+def _smallest(item: VariantResult, checkpoint: Checkpoint, apart: str) -> Recommendation:
     speed = {
         "slower": f"it decodes at {_speed(item):.2f}x the baseline's speed",
         "within noise": "its speed is the baseline's within the noise",
@@ -74,15 +92,16 @@ def _smallest(item: VariantResult, checkpoint: Checkpoint) -> Recommendation:
         reason=(
             f"Its weights take {_saving(item):.2f}x the baseline's bytes and its quality is {_words(item)}; {speed}."
         ),
-        condition=_condition(item, checkpoint),
+        condition=_condition(item, checkpoint, apart),
     )
 
 
-def _condition(item: VariantResult, checkpoint: Checkpoint) -> str:
+def _condition(item: VariantResult, checkpoint: Checkpoint, apart: str) -> str:
     parts = ["This holds for this model, these prompts and this machine."]
-    if is_four_bit(item.techniques) and checkpoint.low_bit_grid:
-        parts.append(f"Do not go by its 4-bit quality here. {checkpoint.low_bit_grid}")
-    return " ".join(parts)
+    grid = item.model.low_bit_grid if item.model else checkpoint.low_bit_grid
+    if is_four_bit(item.techniques) and grid:
+        parts.append(f"Do not go by its 4-bit quality here. {grid}")
+    return " ".join([*parts, apart]).strip()
 
 
 def _words(item: VariantResult) -> str:

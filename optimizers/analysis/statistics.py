@@ -119,14 +119,19 @@ def bootstrap_mean(groups: Sequence[Sequence[float]], seed: int) -> Interval | N
 
     None with fewer than two non-empty groups."""
     filled = [group for group in groups if group]
-    if len(filled) < 2:
+    return bootstrap_ratio([math.fsum(group) for group in filled], [len(group) for group in filled], seed)
+
+
+def bootstrap_ratio(sums: Sequence[float], counts: Sequence[int], seed: int) -> Interval | None:
+    """The sum of `sums` over that of `counts` (each above 0), with the interval of `bootstrap_mean`: one entry of both
+    is one group. None with fewer than two groups."""
+    if len(sums) < 2:
         return None
-    sums = np.array([math.fsum(group) for group in filled])
-    counts = np.array([len(group) for group in filled])
-    picks = np.random.default_rng(seed).integers(0, len(filled), size=(RESAMPLES, len(filled)))
-    means = sums[picks].sum(axis=1) / counts[picks].sum(axis=1)
+    over, under = np.array(sums), np.array(counts)
+    picks = np.random.default_rng(seed).integers(0, len(over), size=(RESAMPLES, len(over)))
+    means = over[picks].sum(axis=1) / under[picks].sum(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
-    return Interval(float(sums.sum() / counts.sum()), float(low), float(high))
+    return Interval(float(over.sum() / under.sum()), float(low), float(high))
 
 
 def exp(x: float) -> float:

@@ -93,7 +93,18 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
 def quality_rows(run: Run) -> list[list[str]]:
     """The same figures as a table, its first row the headings."""
     rows = [["Variant", "Speed against the baseline", "Verdict", "Mean KL divergence, nats"]]
-    return rows + [[spot.key, f"{spot.ratio:.2f}x", spot.verdict, spot.nats] for spot in _spots(run)]
+    rows += [[spot.key, f"{spot.ratio:.2f}x", spot.verdict, spot.nats] for spot in _spots(run)]
+    return rows + [row for variant in style.measured(run) for row in _by_bytes(variant)]
+
+
+def _by_bytes(variant: VariantResult) -> list[list[str]]:
+    """The row of a model with other tokens, which has no place in the chart."""
+    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
+    quality = variant.quality
+    if quality is None or quality.kl_divergence is not None or quality.per_byte is None or ratio is None:
+        return []
+    said = f"none, another model: {quality.per_byte.ratio.value:.2f}x the perplexity per byte"
+    return [[variant.key, f"{ratio.ratio:.2f}x", ratio.verdict, said]]
 
 
 def _spots(run: Run) -> list[Spot]:

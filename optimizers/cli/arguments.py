@@ -16,7 +16,10 @@ LARGEST_PROMPT_FILE = 8_000_000
 _EPILOG = """exit codes: 0 every variant measured or deliberately skipped, 1 nothing could be measured, 2 bad usage,
 3 some variant failed or was not applied, 130 stopped"""
 
-_STACKS = f"such as bf16+eager, kept as written; repeatable (default: {', '.join(api.DEFAULT_STACKS)})"
+_STACKS = (
+    "such as bf16+eager, kept as written, or checkpoint=NAME for another model; repeatable "
+    f"(default: {', '.join(api.DEFAULT_STACKS)})"
+)
 
 
 def parser() -> argparse.ArgumentParser:

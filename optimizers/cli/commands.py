@@ -95,8 +95,7 @@ def _compare(options: argparse.Namespace) -> int:
         threads=options.threads,
         ways="ladder" if options.ladder else "alone",
     )
-    api.prepare(choice.model, say.fetching)
-    plan = api.plan(choice)
+    plan = api.plan(choice, progress=say.fetching)
     say.plan(plan)
     run_id = api.start(plan)
     stopped = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimizers.results import MARKS, Payback, Ratio, Stat
+from optimizers.results import MARKS, Payback, Quality, Ratio, Stat
 from optimizers.runners.logs import plain
 
 NOTHING = "–"
@@ -64,6 +64,21 @@ def small(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """A share as "98.9 %"."""
     return NOTHING if value is None else f"{value * 100:.1f} %"
+
+
+def kl_divergence(quality: Quality | None) -> str:
+    """Mean KL divergence of the answers; of a model with other tokens, which has none, its perplexity per byte."""
+    if quality is None or quality.kl_divergence is None:
+        by_bytes = quality.per_byte if quality else None
+        return f"{by_bytes.ratio.value:.2f}× perplexity/byte" if by_bytes else NOTHING
+    return small(quality.kl_divergence.mean)
+
+
+def same_top(quality: Quality | None) -> str:
+    """The share of positions with the same first choice; of a model with other tokens, that it is one."""
+    if quality is None or quality.same_top is None:
+        return "another model" if quality and quality.per_byte else NOTHING
+    return percent(quality.same_top.rate)
 
 
 def duration(seconds: float | None) -> str:

@@ -114,14 +114,12 @@ def _speed(variants: Sequence[VariantResult]) -> list[Column]:
 def _cost(variants: Sequence[VariantResult]) -> list[Column]:
     memory = [variant.memory for variant in variants]
     quality = [variant.quality for variant in variants]
-    kl = [item.kl_divergence.mean if item and item.kl_divergence else None for item in quality]
-    top = [item.same_top.rate if item and item.same_top else None for item in quality]
     return [
         ("variant", [variant.key for variant in variants]),
         ("weights", [figures.size(item.weights_bytes if item else None) for item in memory]),
         ("peak", [figures.size(item.run_peak_bytes if item else None) for item in memory]),
-        ("KL divergence", [figures.small(value) for value in kl]),
-        ("same top", [figures.percent(value) for value in top]),
+        ("KL divergence", [figures.kl_divergence(item) for item in quality]),
+        ("same top", [figures.same_top(item) for item in quality]),
     ]
 
 

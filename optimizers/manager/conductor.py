@@ -9,7 +9,7 @@ and last. No timed turn runs while anything else of ours computes. Covers order 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
 from optimizers.manager.turns import Pace
 from optimizers.planning import known
-from optimizers.schema import FINAL_STATUSES, RunStatus
+from optimizers.schema import FINAL_STATUSES, Checkpoint, Plan, RunStatus
 from optimizers.settings import TEXT_POSITIONS
 from optimizers.tasks import text_generation
 
@@ -50,6 +50,7 @@ class Conductor:
         self._pace = Pace(board.plan, [member.name for member in everyone])
         self._rounds = Rounds(board, self._pace, self._guarded)
         self._passages: tuple[protocol.Passage, ...] = ()
+        self._stretches = _stretches(board.plan)
         self._reference = protocol.Reference(str(board.folder.reference), 1, 0, 0)
 
     def conduct(self) -> None:
@@ -88,7 +89,7 @@ class Conductor:
     def _answer_first(self, member: Member) -> bool:
         """Load and stream the baseline's answers, alone: they are the reference, and warm it up."""
         member.start()
-        self._reference = self._room_for(member.load(self._longest()).vocab_size)
+        self._reference = self._room_for(member.load(self._longest(member)).vocab_size)
         member.warm_up(self._work.prompts[0], self._first_tokens)
         self._board.live.stage("the baseline answers first")
         self._passages = tuple(self._answer(number) for number in range(len(self._work.prompts)))
@@ -110,9 +111,11 @@ class Conductor:
             raise WorkerError(taken.obstacle.reason, taken.obstacle.remedy)
         ids = member.tokenize(text_generation.human_text())
         first = len(self._work.prompts) * self._work.max_new_tokens
-        text = text_generation.windows(ids, self._plan.checkpoint.context_length, TEXT_POSITIONS, first)
+        text = text_generation.windows(ids, self._shortest_context(), TEXT_POSITIONS, first)
         if text:
             member.score(text, self._reference, write=True)
+        if self._stretches:
+            member.score_text(self._stretches)
         member.memory()
         self._passages = (*self._passages, *text)
         member.status("ready")
@@ -121,17 +124,22 @@ class Conductor:
     def _load(self, member: Member) -> bool:
         """Start and load one of the others."""
         member.start()
-        member.load(self._longest() if member.replica else self._longest_seen())
+        by_bytes = member.replica or member.variant.checkpoint is not None
+        member.load(self._longest(member) if by_bytes else self._longest_seen())
         return True
 
     def _get_ready(self, member: Member) -> bool:
         """Warm a loaded variant up, score with it, and see that its techniques were applied; False when it is out.
-        Scoring is the warm-up at full size; A', which has nothing to score, answers once."""
+        Scoring is the warm-up at full size; one that has no answers to score (A', a model of other tokens) answers
+        once."""
+        comparable = not member.replica and self._comparable(member)
+        member.warm_up(self._work.prompts[0], self._first_tokens if comparable else self._work.max_new_tokens)
         if member.replica:
-            member.warm_up(self._work.prompts[0], self._work.max_new_tokens)
             return True
-        member.warm_up(self._work.prompts[0], self._first_tokens)
-        member.score(self._passages, self._reference)
+        if comparable:
+            member.score(self._passages, self._reference)
+        if member.variant.checkpoint is not None and self._stretches:
+            member.score_text(self._stretches)
         taken = member.census()
         if taken.obstacle is None:
             member.memory()
@@ -235,11 +243,27 @@ class Conductor:
                 event = protocol.StatusChanged("cancelled", reason, remedy)
                 self._board.say(lane.key, event)
 
-    def _longest(self) -> int:
-        """Prompt plus answer of the longest request, in tokens; a character is at least one token at the most."""
+    def _comparable(self, member: Member) -> bool:
+        """Whether its probabilities are of the baseline's tokens. One checkpoint always has the same; where a technique
+        made them others after all, the worker says so."""
+        if member.variant.checkpoint is None:
+            return True
+        return member.variant.same_tokenizer and member.vocab_size == self._reference.vocab_size
+
+    def _shortest_context(self) -> int:
+        """The shortest context of those who score the baseline's tokens; 0 where none is known."""
+        mine = [variant.checkpoint for variant in self._plan.variants if variant.same_tokenizer]
+        return _shortest([self._plan.checkpoint, *(checkpoint for checkpoint in mine if checkpoint)])
+
+    def _longest(self, member: Member) -> int:
+        """Prompt plus answer, or lead plus stretch, of the longest request of this member, in tokens; a byte is one
+        token at the most."""
         longest = max(len(prompt.encode()) for prompt in self._work.prompts) + TEMPLATE_TOKENS
-        context = self._plan.checkpoint.context_length or longest + self._work.max_new_tokens
-        return min(context, longest + self._work.max_new_tokens)
+        asked = longest + self._work.max_new_tokens
+        stretched = [len((item.lead + item.text).encode()) + text_generation.HEAD_TOKENS for item in self._stretches]
+        seen = [self._longest_seen()] if member.variant.checkpoint is not None else []  # A' is as the baseline is
+        most = max([asked, *stretched, *seen])
+        return min(member.checkpoint.context_length or most, most)
 
     def _longest_seen(self) -> int:
         """The same in the tokens that the baseline counted, of answers and of what is scored step by step."""
@@ -253,6 +277,18 @@ class Conductor:
             raise WorkerError("Its worker named a vocabulary size that cannot be.", "Choose another model.")
         limit = protocol.REFERENCE_LIMIT_BYTES // (ROW_ITEM_BYTES * vocab_size)
         return replace(self._reference, vocab_size=vocab_size, rows_limit=limit)
+
+
+def _stretches(plan: Plan) -> tuple[protocol.Stretch, ...]:
+    """The text by its bytes, where another checkpoint is compared; none where every variant is of one model."""
+    others = [variant.checkpoint for variant in plan.variants if variant.checkpoint is not None]
+    context = _shortest([plan.checkpoint, *others])
+    return text_generation.stretches(text_generation.human_text(), context) if others else ()
+
+
+def _shortest(checkpoints: Sequence[Checkpoint]) -> int:
+    """The shortest context that is known, 0 where none is."""
+    return min((checkpoint.context_length for checkpoint in checkpoints if checkpoint.context_length), default=0)
 
 
 def _last_words(member: Member) -> bool:

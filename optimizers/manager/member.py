@@ -15,7 +15,7 @@ from optimizers.errors import Cancelled, WorkerError
 from optimizers.manager.board import Board
 from optimizers.runners.logs import plain
 from optimizers.runners.subprocess import Gone, Worker
-from optimizers.schema import Variant, VariantStatus
+from optimizers.schema import Checkpoint, Variant, VariantStatus
 from optimizers.settings import ANSWER_TIMEOUT_S, EXIT_GRACE_S, LOAD_TIMEOUT_S
 
 START_TIMEOUT_S = 60.0
@@ -24,6 +24,7 @@ KEPT = (
     protocol.Loaded,
     protocol.WarmedUp,
     protocol.Scored,
+    protocol.TextScored,
     protocol.CensusTaken,
     protocol.MemoryTaken,
     protocol.Failed,
@@ -40,6 +41,7 @@ class Member:
         self.variant = variant
         self.replica = replica
         self.alive = False
+        self.vocab_size = 0
         self._worker: Worker | None = None
         self._requests = 0
 
@@ -52,6 +54,11 @@ class Member:
     def name(self) -> str:
         """The key, made another for A'."""
         return f"{self.key} again" if self.replica else self.key
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """What it loads: the variant's own checkpoint, or the plan's."""
+        return self.variant.checkpoint or self.board.plan.checkpoint
 
     def start(self) -> None:
         """Start the process and wait for its first word. Raises WorkerError, Cancelled."""
@@ -68,7 +75,7 @@ class Member:
         """Have the variant loaded."""
         plan = self.board.plan
         command = protocol.Load(
-            checkpoint=plan.checkpoint,
+            checkpoint=self.checkpoint,
             techniques=self.variant.techniques,
             threads=plan.threads,
             seed=plan.choice.workload.seed,
@@ -77,6 +84,7 @@ class Member:
             device=plan.device,
         )
         loaded = self._ask(command, protocol.Loaded, LOAD_TIMEOUT_S, "load")
+        self.vocab_size = loaded.vocab_size
         self._doing("loaded")
         return loaded
 
@@ -108,6 +116,12 @@ class Member:
         self._doing("scoring answers and text")
         command = protocol.Score(passages, reference, "write" if write else "read")
         self._ask(command, protocol.Scored, _answer_s(tokens), "score")
+
+    def score_text(self, stretches: tuple[protocol.Stretch, ...]) -> None:
+        """Score text by its bytes; a byte is one token at the most."""
+        self._doing("scoring text by its bytes")
+        most = sum(len(stretch.text.encode()) for stretch in stretches)
+        self._ask(protocol.ScoreText(stretches), protocol.TextScored, _answer_s(most), "score")
 
     def census(self) -> protocol.CensusTaken:
         """What is really loaded, and why it is not what was asked for, if so."""

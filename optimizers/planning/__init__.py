@@ -4,13 +4,15 @@ Nothing here reads a file, starts a process or imports a heavy library.
 """
 
 from optimizers.planning.checks import check
+from optimizers.planning.models import Another
 from optimizers.planning.plans import gigabytes, memory_limit, plan
-from optimizers.planning.stacks import AS_STORED, PLAIN_BASELINE, key_of, known, parse_stack
+from optimizers.planning.stacks import AS_STORED, PLAIN_BASELINE, key_of, known, parse_stack, read_stack
 from optimizers.planning.ways import ladder
 
 __all__ = [
     "AS_STORED",
     "PLAIN_BASELINE",
+    "Another",
     "check",
     "gigabytes",
     "key_of",
@@ -19,4 +21,5 @@ __all__ = [
     "memory_limit",
     "parse_stack",
     "plan",
+    "read_stack",
 ]

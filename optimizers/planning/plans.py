@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from optimizers import settings
 from optimizers.errors import ChoiceError
-from optimizers.planning import predictions
+from optimizers.planning import models, predictions
 from optimizers.planning.checks import check, check_context
 from optimizers.planning.stacks import (
     AS_STORED,
     PLAIN_BASELINE,
+    Stack,
     completed,
     filling,
     in_slot_order,
     key_of,
     known,
     parse_stack,
+    read_stack,
 )
 from optimizers.planning.ways import below
 from optimizers.schema import Checkpoint, Choice, Device, Machine, Obstacle, Plan, Skipped, Variant, Workload
@@ -54,23 +57,26 @@ def plan(
     checkpoint: Checkpoint,
     limit_bytes: int,
     prompt_tokens: Sequence[int] | None = None,
+    found: models.Found = MappingProxyType({}),
 ) -> Plan:
     """What will be done for this choice within `limit_bytes` of memory.
 
-    `prompt_tokens` are the lengths of the prompts where they are known. Raises ChoiceError when the choice, or its
-    baseline, cannot be used; a variant that cannot run is skipped with its reason instead."""
+    `prompt_tokens` are the lengths of the prompts where they are known; `found` is each checkpoint that a stack names,
+    or why there is none. Raises ChoiceError when the choice, or its baseline, cannot be used; a variant that cannot run
+    is skipped with its reason instead."""
     check(choice.workload, machine)
     check_context(choice.workload, checkpoint, prompt_tokens)
-    stacks = _stacks(choice)
+    stacks = [_without_the_plans(stack, checkpoint, found) for stack in _stacks(choice)]
     baseline, notes = _baseline(choice, machine, checkpoint, limit_bytes)
     own = filling(baseline, checkpoint)
     setting = _Setting(machine, checkpoint, choice.workload, limit_bytes, own)
     first = _variant(baseline, (), setting)
-    if any(key_of(completed(stack, own)) == first.key for stack in stacks):
+    plain = [stack.techniques for stack in stacks if stack.checkpoint is None]
+    if any(key_of(completed(techniques, own)) == first.key for techniques in plain):
         notes.append(f"{first.key} is the baseline itself, so it has one row, not two.")
-    variants, skipped = _sorted_out(stacks, first, setting)
+    variants, skipped = _sorted_out(stacks, first, setting, found)
     if choice.ways == "ladder":
-        variants = _on_steps(stacks, variants, own)
+        variants = _on_steps(plain, variants, own)
     return _assembled(choice, setting, (first, *variants), skipped, notes)
 
 
@@ -97,7 +103,10 @@ def _assembled(
         resident=resident,
         predicted_bytes=together if resident else max(variant.predicted_bytes for variant in variants),
         estimate_s=predictions.seconds(
-            [known(variant.techniques) for variant in variants], setting.checkpoint, choice.workload, threads, device
+            [(known(variant.techniques), variant.checkpoint or setting.checkpoint) for variant in variants],
+            choice.workload,
+            threads,
+            device,
         ),
         threads=threads,
         notes=tuple(notes),
@@ -105,31 +114,42 @@ def _assembled(
     )
 
 
-def _stacks(choice: Choice) -> list[tuple[str, ...]]:
+def _stacks(choice: Choice) -> list[Stack]:
     if len(choice.stacks) > settings.MAX_STACKS:
         raise ChoiceError(
             f"{len(choice.stacks)} stacks were asked for.", f"Compare at most {settings.MAX_STACKS} at a time."
         )
-    return [parse_stack(text) for text in choice.stacks]
+    return [read_stack(text) for text in choice.stacks]
+
+
+def _without_the_plans(stack: Stack, checkpoint: Checkpoint, found: models.Found) -> Stack:
+    """A stack that names the plan's own checkpoint is one that names none."""
+    another = found[stack.checkpoint] if stack.checkpoint is not None else None
+    if isinstance(another, models.Another) and another.checkpoint.folder == checkpoint.folder:
+        return Stack(stack.techniques)
+    return stack
 
 
 def _sorted_out(
-    stacks: list[tuple[str, ...]], first: Variant, setting: _Setting
+    stacks: list[Stack], first: Variant, setting: _Setting, found: models.Found
 ) -> tuple[list[Variant], tuple[Skipped, ...]]:
     """Each stack once, as a variant or as skipped; what is slow to prepare goes last so that it holds up nobody."""
     variants: dict[str, Variant] = {}
     skipped: dict[str, Skipped] = {}
+    labels = models.labels(found)
     for stack in stacks:
-        techniques = completed(stack, setting.own)
-        key = key_of(techniques)
+        if stack.checkpoint is None:
+            variant, obstacle = _of_techniques(stack, first, setting)
+        else:
+            another, label = found[stack.checkpoint], labels[stack.checkpoint]
+            variant, obstacle = _of_another(stack, first, setting, another, label)
+        key = variant.key
         if key == first.key or key in variants or key in skipped:
             continue
-        variant = _variant(techniques, first.techniques, setting)
-        obstacle = _obstacle(variant, setting)
         if obstacle is None:
             variants[key] = variant
         else:
-            skipped[key] = Skipped(key, variant.title, techniques, obstacle)
+            skipped[key] = Skipped(key, variant.title, variant.techniques, obstacle)
     ordered = sorted(variants.values(), key=lambda v: any(t.slow_to_prepare for t in known(v.techniques)))
     return ordered, tuple(skipped.values())
 
@@ -143,7 +163,37 @@ def _on_steps(stacks: list[tuple[str, ...]], variants: list[Variant], own: tuple
         while lower and key_of(completed(lower, own)) not in running:
             lower = below(lower)
         under.setdefault(key_of(completed(stack, own)), key_of(completed(lower, own)))
-    return [replace(variant, below=under[variant.key]) for variant in variants]
+    return [replace(variant, below=under.get(variant.key)) for variant in variants]
+
+
+def _of_techniques(stack: Stack, first: Variant, setting: _Setting) -> tuple[Variant, Obstacle | None]:
+    """The variant that a stack asks for, and why it cannot run, if so."""
+    variant = _variant(completed(stack.techniques, setting.own), first.techniques, setting)
+    return variant, _obstacle(variant, setting)
+
+
+def _of_another(
+    stack: Stack, first: Variant, setting: _Setting, another: models.Another | Obstacle, label: str
+) -> tuple[Variant, Obstacle | None]:
+    """The same of another checkpoint, judged by its own facts; nothing is known of one that was not found."""
+    there, obstacle = setting, another if isinstance(another, Obstacle) else None
+    if isinstance(another, models.Another):
+        own = first.techniques if another.checkpoint.quantization is None else parse_stack(AS_STORED)
+        there = replace(setting, checkpoint=another.checkpoint, own=filling(own, another.checkpoint))
+        obstacle = models.too_small(another, setting.workload)
+    plain, unfit = _of_techniques(stack, first, there)
+    changed = [
+        technique.title for technique in known(name for name in plain.techniques if name not in first.techniques)
+    ]
+    variant = replace(
+        plain,
+        key=plain.key + models.part_of_key(label),
+        title=" + ".join([models.in_words(label, setting.checkpoint), *changed]),
+        promises=models.promises(there.checkpoint, setting.checkpoint),
+        checkpoint=there.checkpoint,
+        same_tokenizer=isinstance(another, models.Another) and another.same_tokenizer,
+    )
+    return variant, obstacle or unfit
 
 
 def _variant(techniques: tuple[str, ...], baseline: tuple[str, ...], setting: _Setting) -> Variant:

@@ -60,8 +60,7 @@ def _element_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint) -> f
 
 
 def seconds(
-    variants: Sequence[Sequence[Technique]],
-    checkpoint: Checkpoint,
+    variants: Sequence[tuple[Sequence[Technique], Checkpoint]],
     workload: Workload,
     threads: int,
     device: Device = "cpu",
@@ -76,10 +75,10 @@ def seconds(
     played whatever it takes."""
     speed = min(threads, MOST_USEFUL_THREADS)
     tokens = workload.max_new_tokens
-    per_prompt_token = checkpoint.parameters * PREFILL_S_PER_PARAMETER / speed
     answers = len(workload.prompts) * tokens + TIMED_TEXT_POSITIONS
     preparing = turns = 0.0
-    for techniques in (*variants, variants[0]):
+    for techniques, checkpoint in (*variants, variants[0]):
+        per_prompt_token = checkpoint.parameters * PREFILL_S_PER_PARAMETER / speed
         plain = checkpoint.parameters * DECODE_S_PER_PARAMETER / speed
         per_token = plain * _slowdown(techniques, device) + _rereading(techniques, tokens) * per_prompt_token
         preparing += _once(techniques, checkpoint) + answers * per_token + TEXT_POSITIONS * per_prompt_token

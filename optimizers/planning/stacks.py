@@ -1,12 +1,14 @@
 """Stacks of techniques: what was typed, completed from the baseline, and the key that names the result.
 
-Covers words and slots. Whether a stack can run here is decided in `plans.py`.
+Covers words and slots. Whether a stack can run here is decided in `plans.py`; which checkpoint a name means, and what
+such a variant is called, in `models.py`.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from optimizers.errors import ChoiceError
 from optimizers.schema import SLOTS, Checkpoint, Slot
@@ -16,22 +18,56 @@ from optimizers.techniques.base import Technique
 PLAIN_BASELINE = "fp32+sdpa"
 AS_STORED = "library_default"
 STORED = "stored"
+CHECKPOINT = "checkpoint"
 STORED_PRECISION = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
-def parse_stack(text: str) -> tuple[str, ...]:
-    """The technique ids of a stack such as "bf16+sdpa", in slot order.
+@dataclass(frozen=True)
+class Stack:
+    """What one stack names: technique ids in slot order and, where the model is to be another, its name as typed."""
+
+    techniques: tuple[str, ...]
+    checkpoint: str | None = None
+
+
+def read_stack(text: str) -> Stack:
+    """What a stack such as "bf16+sdpa" or "bf16+checkpoint=owner/name" names.
 
     Raises ChoiceError when it is empty, names an unknown technique, or fills one slot twice."""
-    ids = [part.strip().lower().replace("-", "_").replace(" ", "_") for part in text.split("+")]
-    if not all(ids):
+    parts = [part.strip() for part in text.split("+")]
+    if not all(parts):
         raise ChoiceError(
             f"The stack {shown(text)} is empty or has an empty part.",
             "Name techniques joined by plus signs, such as bf16+sdpa.",
         )
-    found = [_technique(name) for name in dict.fromkeys(ids)]
+    models = [name for part in parts if (name := _model_in(part)) is not None]
+    if len(models) > 1 or "" in models:
+        raise ChoiceError(
+            f"The stack {shown(text)} names {'two checkpoints' if len(models) > 1 else 'no checkpoint after the ='}.",
+            "Write one, such as checkpoint=smollm2-135m, checkpoint=owner/name or checkpoint=./folder.",
+        )
+    ids = [part.lower().replace("-", "_").replace(" ", "_") for part in parts if _model_in(part) is None]
+    found = [_technique(name, bool(models)) for name in dict.fromkeys(ids)]
     _one_per_slot(found, text)
-    return in_slot_order(technique.id for technique in found)
+    return Stack(in_slot_order(technique.id for technique in found), models[0] if models else None)
+
+
+def parse_stack(text: str) -> tuple[str, ...]:
+    """The technique ids of a stack that is about the model itself, in slot order. Raises ChoiceError as `read_stack`
+    does, and when another checkpoint is named."""
+    stack = read_stack(text)
+    if stack.checkpoint is not None:
+        raise ChoiceError(
+            f"The stack {shown(text)} names another checkpoint, which only a variant can have.",
+            "Pick that model as the one to compare on, or leave the checkpoint out of this stack.",
+        )
+    return stack.techniques
+
+
+def _model_in(part: str) -> str | None:
+    """The name after "checkpoint=", None for a part that is a technique."""
+    word, equals, name = part.partition("=")
+    return name.strip() if equals and word.strip().lower() == CHECKPOINT else None
 
 
 def key_of(techniques: Sequence[str]) -> str:
@@ -87,12 +123,16 @@ def in_slot_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(technique.id for technique in ordered)
 
 
-def _technique(name: str) -> Technique:
+def _technique(name: str, beside_checkpoint: bool = False) -> Technique:
     registry = all_techniques()
     if name in registry:
         return registry[name]
     near = difflib.get_close_matches(name, registry, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    if name == CHECKPOINT:
+        hint = "Another model is written checkpoint=NAME. "
+    elif beside_checkpoint:
+        hint = "The name of a checkpoint cannot hold a plus sign: rename its folder if it does. "
     raise ChoiceError(f"There is no technique named {shown(name)}.", f"{hint}The choices are {', '.join(registry)}.")
 
 

@@ -1,4 +1,4 @@
-"""Text generation: the default prompts, the human text, and how it is cut into passages to score.
+"""Text generation: the default prompts, the human text, and how it is cut into passages, and stretches, to score.
 
 Pure; token ids come from a worker (protocol.Tokenize). Scoring itself is the worker's.
 """
@@ -6,15 +6,21 @@ Pure; token ids come from a worker (protocol.Tokenize). Scoring itself is the wo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from optimizers.protocol import Passage
+from optimizers.protocol import Passage, Stretch
 from optimizers.settings import TEXT_POSITIONS, TIMED_TEXT_POSITIONS
 
 # Short enough that a window's logits over 150,000 words stay near 150 MB, long enough to give a model context.
 WINDOW_POSITIONS = 256
 TEXT_TIMED = "text_timed"
+STRETCH_TIMED = "bytes_timed"
+LEAD_BYTES, STRETCH_BYTES, FIRST_LEAD_BYTES, TIMED_BYTES, MOST_BYTES = 256, 512, 64, 256, 8192
+LEAST_ROOM = 32
+# What a tokenizer may put before a text.
+HEAD_TOKENS = 4
 
 _ASSETS = Path(__file__).parent.parent.parent / "assets"
 
@@ -52,3 +58,40 @@ def windows(
         first = passages[0]
         passages.append(Passage(TEXT_TIMED, "timed", first.context_ids, first.target_ids[:TIMED_TEXT_POSITIONS], row))
     return tuple(passages)
+
+
+def stretches(text: str, context_length: int) -> tuple[Stretch, ...]:
+    """The text as stretches that any tokenizer can score: "bytes:0", "bytes:1", ... in one pass each, then
+    "bytes_timed", the text of "bytes:0" again, step by step.
+
+    They follow each other without a gap, cut before a space, each with up to 256 bytes of the text before it as lead;
+    the first words of the text are lead alone. A byte is one token at the most, so that lead and stretch fit
+    `context_length` (the shortest of the models to be compared; 0: not known), whatever the tokenizer. Nothing where
+    that is too short for words."""
+    room = min(LEAD_BYTES + STRETCH_BYTES, (context_length or 1 << 30) - HEAD_TOKENS)
+    lead, size = room // 3, room - room // 3
+    if room < LEAST_ROOM:
+        return ()
+    data = text.encode()[:MOST_BYTES]
+    data = data.decode(errors="ignore").encode()
+    start, most = _cut(data, min(lead, FIRST_LEAD_BYTES), 0), min(size, TIMED_BYTES)
+    found: list[Stretch] = []
+    while 0 < start < len(data):
+        end = _cut(data, start + most, start)
+        begin = 0 if start <= lead else max(data.find(b" ", start - lead, start), start - lead)
+        before = data[begin:start].decode(errors="ignore")
+        found.append(Stretch(f"bytes:{len(found)}", "one_pass", before, data[start:end].decode()))
+        start, most = end, size
+    return (*found, replace(found[0], name=STRETCH_TIMED, path="timed")) if found else ()
+
+
+def _cut(data: bytes, at: int, after: int) -> int:
+    """Where to cut: before the last space up to `at`, else between two letters; past `after` in any case."""
+    if at >= len(data):
+        return len(data)
+    space = data.rfind(b" ", after + 1, at + 1)
+    if space > 0:
+        return space
+    while at > after + 1 and data[at] & 0xC0 == 0x80:
+        at -= 1
+    return at

@@ -25,7 +25,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 @dataclass(frozen=True)
 class Form:
     """The fields of the page, typed. `ticked` are technique ids (those of the usual ladder where nothing is ticked and
-    the ladder is wanted), `written` the hand-written combinations."""
+    the ladder is wanted), `written` the hand-written combinations; `another` is another checkpoint to compare with."""
 
     model: str
     ticked: tuple[str, ...]
@@ -36,6 +36,12 @@ class Form:
     rounds: int
     seconds: float | None
     baseline: str | None
+    another: str | None = None
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """What is to be compared, as stacks."""
+        return (*self.ticked, *self.written, *([f"checkpoint={self.another}"] if self.another else []))
 
 
 def read(
@@ -48,11 +54,12 @@ def read(
     rounds: Any,
     budget: Any,
     base: Any,
+    another: Any = "",
 ) -> Form:
     """The form from the raw values of its components, in the page's order."""
-    way, written = read_way(ways), split_stacks(stacks)
+    way, written, other = read_way(ways), split_stacks(stacks), another_name(another)
     chosen = tuple(ticked) or (DEFAULT_LADDER if way == "ladder" else ())
-    if not chosen and not written:
+    if not chosen and not written and not other:
         raise ChoiceError(words.NOTHING_TICKED, words.NOTHING_TICKED_REMEDY)
     seconds = _seconds(budget)
     return Form(
@@ -65,6 +72,7 @@ def read(
         rounds=_whole(rounds, words.ROUNDS_LABEL, MAX_ROUNDS) if seconds is None else DEFAULT_ROUNDS,
         seconds=seconds,
         baseline=text(base, words.BASELINE_LABEL, MAX_STACK_TEXT).strip() or None,
+        another=other or None,
     )
 
 
@@ -87,6 +95,14 @@ def model_name(value: Any) -> str:
     name = text(value, words.MODEL_LABEL, MAX_NAME).strip()
     if not name:
         raise ChoiceError(words.NO_MODEL, words.NO_MODEL_REMEDY)
+    return name
+
+
+def another_name(value: Any) -> str:
+    """The other checkpoint's name, empty when none is wanted."""
+    name = text(value, words.ANOTHER_LABEL, MAX_NAME).strip()
+    if "+" in name:
+        raise ChoiceError(words.ANOTHER_PLUS, words.ANOTHER_PLUS_REMEDY)
     return name
 
 

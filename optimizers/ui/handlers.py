@@ -19,6 +19,7 @@ from optimizers.settings import settings
 from optimizers.ui import figures, form, notes, preparing, words
 
 QUICK_S = 0.5
+WAIT_S = 5.0
 
 Updates = tuple[Any, ...]
 
@@ -47,6 +48,39 @@ def pick(raw: Any) -> Updates:
     return _state(preparing.begin(model, QUICK_S))
 
 
+def offer_others() -> Any:
+    """The models that can stand beside the one that is picked."""
+    return gr.Dropdown(choices=model_choices())
+
+
+def pick_another(raw: Any) -> Updates:
+    """Another checkpoint was picked, typed or taken out: its facts, or a button to fetch it first."""
+    try:
+        if not form.another_name(raw):
+            return "", gr.Button(visible=False), gr.Timer(active=False), ""
+    except ChoiceError as error:
+        return notes.message(error), gr.Button(visible=False), gr.Timer(active=False), ""
+    return _settled(raw, pick(raw))
+
+
+def fetch_another(raw: Any) -> Updates:
+    """Fetch the checkpoint in the second field."""
+    return _settled(raw, fetch(raw))
+
+
+def look_another(raw: Any) -> Updates:
+    """How far the checkpoint in the second field is."""
+    return _settled(raw, look(raw))
+
+
+def _settled(raw: Any, updates: Updates) -> Updates:
+    """The last update is the name once it is known whether it can be used: one that cannot is planned, too, as left
+    out."""
+    name = raw.strip() if isinstance(raw, str) else ""
+    state = preparing.look(name)
+    return *updates[:-1], name if state is not None and state.over else ""
+
+
 def fetch(raw: Any) -> Updates:
     """Fetch the model in the field."""
     try:
@@ -57,7 +91,7 @@ def fetch(raw: Any) -> Updates:
 
 def look(raw: Any) -> Updates:
     """How far the model in the field is."""
-    state = preparing.look(raw) if isinstance(raw, str) else None
+    state = preparing.look(raw.strip()) if isinstance(raw, str) else None
     if state is None:
         return gr.skip(), gr.skip(), gr.Timer(active=False), ""
     return _state(state)
@@ -136,10 +170,27 @@ def _plan(ids: tuple[str, ...], raw: tuple[Any, ...]) -> Plan:
         raise _Waiting
     if state.error:
         raise state.error
-    plan = api.plan(_choice(entered), folders=settings().allow_folders)
+    unusable = _unusable(api.named_checkpoints(entered.stacks))
+    plan = api.plan(_choice(entered), folders=settings().allow_folders, unusable=unusable)
     if len(plan.variants) < 2:
         raise _alone(plan)
     return plan
+
+
+def _unusable(names: tuple[str, ...]) -> dict[str, LeversError]:
+    """Those of these checkpoints that cannot be used, and why. Nothing is fetched here: what is not on this machine is
+    refused, what is still being read is waited for."""
+    found: dict[str, LeversError] = {}
+    for name in names:
+        state = preparing.look(name)
+        if state is None and _must_be_fetched(name):
+            raise ChoiceError(words.FETCH_NEEDED.format(model=name), words.ANOTHER_FETCH)
+        state = state or preparing.begin(name, WAIT_S)
+        if not state.over:
+            raise _Waiting
+        if state.error:
+            found[name] = state.error
+    return found
 
 
 def _check_written(stack: str) -> None:
@@ -162,7 +213,7 @@ def _alone(plan: Plan) -> ChoiceError:
 def _choice(entered: form.Form) -> Choice:
     return api.choose(
         entered.model,
-        (*entered.ticked, *entered.written),
+        entered.stacks,
         prompts=entered.prompts,
         max_new_tokens=entered.max_new_tokens,
         rounds=entered.rounds,

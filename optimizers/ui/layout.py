@@ -29,11 +29,23 @@ class ModelStep:
 
 
 @dataclass(frozen=True)
+class AnotherStep:
+    """A second model. `ready` is its name once it is known whether it can be used."""
+
+    name: gr.Dropdown
+    facts: gr.HTML
+    fetch: gr.Button
+    timer: gr.Timer
+    ready: gr.Textbox
+
+
+@dataclass(frozen=True)
 class TechniqueStep:
     rows: tuple[TechniqueRow, ...]
     boxes: tuple[gr.Checkbox, ...]
     notes: tuple[gr.HTML, ...]
     ways: gr.Radio
+    another: AnotherStep
     stacks: gr.Textbox
     wrong: gr.HTML
     planned: gr.HTML
@@ -114,6 +126,7 @@ class Page:
             asked.rounds,
             asked.seconds,
             asked.baseline,
+            steps.another.name,
         ]
 
 
@@ -180,6 +193,7 @@ def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:
                 with gr.Row(elem_classes="lv-techniques"):
                     for row in group:
                         boxes[row.id], lines[row.id] = _technique(row)
+        another = _another_step()
         stacks = gr.Textbox(
             label=words.STACKS_LABEL,
             info=words.STACKS_INFO,
@@ -191,7 +205,25 @@ def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:
         wrong = _html("", "lv-stacks-note")
         planned = _html(notes.not_planned(words.PLANNED_WAITS), "lv-planned")
     in_order = tuple(boxes[row.id] for row in rows), tuple(lines[row.id] for row in rows)
-    return TechniqueStep(rows, *in_order, ways, stacks, wrong, planned)
+    return TechniqueStep(rows, *in_order, ways, another, stacks, wrong, planned)
+
+
+def _another_step() -> AnotherStep:
+    with gr.Column(elem_classes="lv-slot"):
+        title, hint = words.SLOTS["checkpoint"]
+        _html(Markup("<h3>{}</h3><p>{}</p>").format(title, hint), "lv-slot-checkpoint")
+        name = gr.Dropdown(
+            [],
+            value=None,
+            label=words.ANOTHER_LABEL,
+            info=words.ANOTHER_INFO if settings().allow_folders else words.ANOTHER_INFO_HOSTED,
+            allow_custom_value=True,
+            elem_id="lv-another",
+        )
+        facts = _html("", "lv-another-facts")
+        ready = gr.Textbox(visible="hidden", label="other model that is ready", elem_id="lv-another-ready")
+        fetch = gr.Button(words.FETCH, visible=False, size="md", elem_id="lv-another-fetch")
+    return AnotherStep(name, facts, fetch, gr.Timer(0.5, active=False), ready)
 
 
 def _technique(row: TechniqueRow) -> tuple[gr.Checkbox, gr.HTML]:

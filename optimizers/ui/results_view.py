@@ -164,6 +164,9 @@ def _quality(variant: VariantResult) -> tuple[str, str, str]:
     quality = variant.quality
     if quality is None:
         return figures.NOTHING, figures.NOTHING, figures.NOTHING
+    if quality.kl_divergence is None and quality.per_byte is not None:
+        ratio = figures.times(quality.per_byte.ratio.value)
+        return words.ANOTHER_MODEL, words.OTHER_TOKENS, words.PER_BYTE.format(times=ratio)
     return (
         figures.small(quality.kl_divergence.mean if quality.kl_divergence else None),
         figures.percent(quality.same_top.rate if quality.same_top else None),

@@ -43,6 +43,7 @@ def build() -> gr.Blocks:
     with gr.Blocks(title=words.PAGE_TITLE, analytics_enabled=False) as demo:
         page = layout.page(api.techniques().techniques)
         _connect_model(demo, page)
+        _connect_another(demo, page.techniques.another)
         _connect_form(page)
         _connect_run(demo, page)
         _connect_results(page)
@@ -89,11 +90,20 @@ def _connect_model(demo: gr.Blocks, page: layout.Page) -> None:
     )
 
 
+def _connect_another(demo: gr.Blocks, another: layout.AnotherStep) -> None:
+    shown = [another.facts, another.fetch, another.timer, another.ready]
+    demo.load(handlers.offer_others, None, another.name, **_QUIET)
+    another.name.change(handlers.pick_another, another.name, shown, trigger_mode="always_last", **_QUIET)
+    another.fetch.click(handlers.fetch_another, another.name, shown, **_QUIET)
+    another.timer.tick(handlers.look_another, another.name, shown, **_POLL)
+
+
 def _connect_form(page: layout.Page) -> None:
     steps = page.techniques
     ids = tuple(row.id for row in steps.rows)
     steps.ways.input(partial(handlers.usual_ticks, steps.rows), [steps.ways, *steps.boxes], list(steps.boxes), **_QUIET)
-    changed = [component.change for component in page.form] + [page.model.ready.change]
+    changed = [component.change for component in page.form]
+    changed += [page.model.ready.change, steps.another.ready.change]
     gr.on(
         changed,
         partial(handlers.estimate, ids),

@@ -40,6 +40,7 @@ SLOTS: dict[Slot, tuple[str, str]] = {
     "cache": ("Cache", "How earlier tokens are remembered."),
     "decoding": ("Decoding", "How the next token is chosen."),
     "runtime": ("Runtime", "Which engine runs the model."),
+    "checkpoint": ("Checkpoint", "Another model in place of this one, such as a smaller one."),
 }
 PROMISE = "Promised"
 WARNING = "On this machine"
@@ -50,6 +51,14 @@ WAYS: tuple[tuple[str, Way], ...] = (
     ("Each technique alone", "alone"),
     ("The ladder: each step on top of the last", "ladder"),
 )
+ANOTHER_LABEL = "Another checkpoint"
+ANOTHER_INFO = (
+    "Optional. It answers the same prompts; pick one, or type a Hugging Face id or a folder, then press Enter."
+)
+ANOTHER_INFO_HOSTED = "Optional. It answers the same prompts; pick one, or type a Hugging Face id, then press Enter."
+ANOTHER_PLUS = "The name of another checkpoint cannot hold a plus sign."
+ANOTHER_PLUS_REMEDY = "Rename its folder."
+ANOTHER_FETCH = "Put it into the field Another checkpoint to fetch it, or leave it out."
 STACKS_LABEL = "Your own combinations"
 STACKS_INFO = "Join techniques with plus signs, one combination a line. They are compared as written."
 STACKS_PLACEHOLDER = "bf16+torchao_int8_weight_only+compile+static_cache"
@@ -152,6 +161,9 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("Perplexity", "Times the baseline's perplexity on the packaged text; 1.00 is equal"),
 )
 STEP_NOTE = "This step: against the step below it; all else against the baseline."
+ANOTHER_MODEL = "another model"
+OTHER_TOKENS = "other tokens"
+PER_BYTE = "{times} per byte"
 NOISE = "Ratios between {low} and {high} are noise on this machine just now."
 CAVEATS = "Read before you quote these figures"
 CHARTS = {"speed": "Speed", "memory": "Memory by phase", "quality": "Quality against speed"}

@@ -25,9 +25,11 @@ from optimizers.protocol import (
     Saved,
     Score,
     Scored,
+    ScoreText,
     Stage,
     TakeCensus,
     TakeMemory,
+    TextScored,
     Tokenize,
     Tokenized,
     Tokens,
@@ -72,6 +74,7 @@ class Session:
             "run": self._run,
             "tokenize": self._tokenize,
             "score": self._score,
+            "score_text": self._score_text,
             "census": self._census,
             "memory": self._take_memory,
         }
@@ -146,6 +149,11 @@ class Session:
         from optimizers.worker.scoring import score
 
         return Scored(score(command, self._ready()))
+
+    def _score_text(self, command: ScoreText) -> WorkerEvent:
+        from optimizers.worker.text_scoring import score_text
+
+        return TextScored(score_text(command, self._ready()))
 
     def _census(self, command: TakeCensus) -> WorkerEvent:
         from optimizers.worker import census

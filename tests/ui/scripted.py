@@ -4,13 +4,14 @@ outside tests. A run passes through its stages by the clock, so that a browser s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from scripted_records import ANSWER, CHECKPOINT, GB, HOSTILE, MACHINE, NF4, OTHER, ROWS, measured
 
 from optimizers import planning
-from optimizers.errors import CheckpointNotFound, ChoiceError, RunNotFound
+from optimizers.errors import CheckpointNotFound, ChoiceError, LeversError, RunNotFound
 from optimizers.results import (
     Caveat,
     Lane,
@@ -116,16 +117,30 @@ class Script:
             stacks = planning.ladder(stacks, lambda technique: technique.id != NF4.id)
         return Choice(model or "smollm2-135m", stacks, work, baseline, ways=ways)
 
+    def named_checkpoints(self, stacks: Iterable[str]) -> tuple[str, ...]:
+        return tuple(stack.removeprefix("checkpoint=") for stack in stacks if stack.startswith("checkpoint="))
+
     def named_in(self, stack: str) -> tuple[str, ...]:
         known = {row.id for row in ROWS}
+        if stack.startswith("checkpoint="):
+            return ()
         for name in stack.split("+"):
             if name not in known:
                 raise ChoiceError(f"There is no technique {name}.", "Use one of the names in the list above.")
         return tuple(stack.split("+"))
 
-    def plan(self, choice: Choice, folders: bool = True) -> Plan:
+    def plan(
+        self,
+        choice: Choice,
+        folders: bool = True,
+        progress: None = None,
+        unusable: Mapping[str, LeversError] = MappingProxyType({}),
+    ) -> Plan:
         titles = {row.id: row.title for row in ROWS}
-        names = ["fp32", *(stack for stack in choice.stacks if stack not in ("fp32", "bnb_nf4"))]
+        others = self.named_checkpoints(choice.stacks)
+        titles |= {f"checkpoint={name}": f"{name} in place of smollm2-135m" for name in others}
+        gone = [f"checkpoint={name}" for name in unusable]
+        names = ["fp32", *(stack for stack in choice.stacks if stack not in ("fp32", "bnb_nf4", *gone))]
         variants = tuple(
             Variant(
                 f"{name}+sdpa",
@@ -139,6 +154,10 @@ class Script:
             Skipped("fp32+sdpa+bnb_nf4", titles["bnb_nf4"], ("bnb_nf4",), Obstacle(NF4.reason or "", "Install it."))
             for stack in choice.stacks
             if stack == "bnb_nf4"
+        )
+        skipped += tuple(
+            Skipped(f"fp32+sdpa+checkpoint={name}", titles[f"checkpoint={name}"], (), Obstacle(why.reason, why.remedy))
+            for name, why in unusable.items()
         )
         return Plan(
             choice=choice,

@@ -173,6 +173,37 @@ def test_a_model_from_the_hub_is_fetched_only_when_asked(page: Page, scripted_pa
     page.wait_for_selector(READY)
 
 
+def test_another_checkpoint_stands_beside_the_model(page: Page, scripted_page: str) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    planned, facts = page.locator("#lv-planned code"), page.locator("#lv-another-facts")
+    usual = ["fp32+sdpa", "bf16+sdpa", "torchao_int8_weight_only+sdpa"]
+    expect(planned).to_have_text(usual)
+    page.fill("#lv-another input", "/no/such")
+    page.keyboard.press("Enter")
+    expect(facts.locator(".lv-error")).to_contain_text("There is no folder /no/such")
+    expect(page.locator("#lv-before-notes")).to_contain_text("/no/such in place of smollm2-135m will be left out.")
+    expect(planned).to_have_text(usual)
+    page.wait_for_selector(READY)
+    page.fill("#lv-another input", "a+b")
+    page.keyboard.press("Enter")
+    expect(facts.locator(".lv-error")).to_contain_text("cannot hold a plus sign")
+    expect(page.locator("#lv-compare")).to_be_disabled()
+    page.fill("#lv-another input", "slow/small")
+    page.keyboard.press("Enter")
+    expect(facts).to_contain_text("slow/small is not on this machine yet")
+    expect(page.locator("#lv-compare")).to_be_disabled()
+    page.click("#lv-another-fetch")
+    expect(facts.locator("[role=status]")).to_contain_text("of 100 MB")
+    expect(facts.locator(".lv-facts")).to_be_visible()
+    expect(planned).to_have_text([*usual, "checkpoint=slow/small+sdpa"])
+    page.wait_for_selector(READY)
+    page.fill("#lv-another input", "")
+    page.keyboard.press("Enter")
+    expect(planned).to_have_text(usual)
+    expect(facts).to_be_empty()
+
+
 def test_what_cannot_be_used_here_says_why(page: Page, scripted_page: str) -> None:
     page.goto(scripted_page)
     expect(page.locator("#lv-technique-bnb_nf4 input")).to_be_disabled()

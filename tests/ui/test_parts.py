@@ -10,7 +10,7 @@ from scripted import Script
 from scripted_records import CENSUS, HOSTILE, ROWS
 
 from optimizers.errors import ChoiceError, RunNotFound
-from optimizers.results import PromiseResult
+from optimizers.results import Interval, PerByte, PromiseResult, Quality
 from optimizers.schema import SkippedModule
 from optimizers.ui import details_view, figures, form, handlers, results_view, texts, watching
 
@@ -54,6 +54,14 @@ def test_what_a_direct_call_may_send_is_refused_in_words(place: int, value: obje
     with pytest.raises(ChoiceError) as caught:
         form.read(*changed(place, value))
     assert caught.value.reason
+
+
+def test_another_checkpoint_is_a_stack_of_its_own() -> None:
+    assert form.read(*GOOD, " ./small ").stacks == ("bf16", "fp16", "bf16+eager", "checkpoint=./small")
+    assert form.read("model", [], "alone", "", "One", 48, 6, "", "", "org/name").stacks == ("checkpoint=org/name",)
+    for wrong in ("a+b", 3, "x" * 2000):
+        with pytest.raises(ChoiceError):
+            form.read(*GOOD, wrong)
 
 
 def test_nothing_ticked_is_a_sentence() -> None:
@@ -117,6 +125,16 @@ def test_rows_that_were_not_measured_have_a_reason_and_no_figures() -> None:
     assert "The package bitsandbytes is not installed." in skipped
     assert "pip install bitsandbytes" in skipped
     assert "data-label" not in skipped
+
+
+def test_a_model_of_other_tokens_is_told_by_its_bytes() -> None:
+    by_bytes = PerByte(400, 2, True, 2.48, 2.0, 1.31, 1.0, Interval(1.24, 1.1, 1.4), 200, 100, False)
+    quality = Quality("text_generation", 0, None, None, None, None, (), None, None, by_bytes)
+    run = Script().run("x", "done")
+    changed_run = replace(run, variants=(run.variants[0], replace(run.variants[1], quality=quality)))
+    page = results_view.table(changed_run, final=True)
+    for said in ("another model", "other tokens", "1.24× per byte"):
+        assert f"<span>{said}</span>" in page
 
 
 def test_promises_and_census_are_told_of_measured_variants_only() -> None:

@@ -19,7 +19,7 @@ from optimizers import charts
 from optimizers.analysis import compare
 from optimizers.charts import style
 from optimizers.charts.quality import NEARLY_ZERO
-from optimizers.results import Run
+from optimizers.results import Interval, PerByte, Quality, Run
 
 LONG = "fp32+sdpa+torchao_int8_weight_only"
 HOSTILE = '<a href="javascript:alert(1)">bf16</a>+$x^2$&\x1b[31m'
@@ -162,6 +162,21 @@ def test_tables_say_what_the_figures_say() -> None:
     assert charts.quality_rows(run)[1][3] == "about 0"
     assert charts.quality_rows(run)[2] == [LONG, "2.00x", "faster", "0.01"]
     assert charts.memory_rows(run)[2][1] == f"{256 * MIB / 1e6:.2f}"
+
+
+def test_a_model_of_other_tokens_is_told_in_the_table_and_not_drawn() -> None:
+    run = one_run()
+    by_bytes = PerByte(400, 2, True, 2.48, 2.0, 1.31, 1.0, Interval(1.24, 1.1, 1.4), 200, 100, False)
+    quality = Quality("text_generation", 0, None, None, None, None, (), None, None, by_bytes)
+    base, other, *rest = run.variants
+    told = replace(run, variants=(base, replace(other, quality=quality), *rest))
+    assert charts.quality_rows(told)[2] == [
+        LONG,
+        "2.00x",
+        "faster",
+        "none, another model: 1.24x the perplexity per byte",
+    ]
+    assert len(charts.quality(told).data[0].x) == 1
 
 
 @pytest.mark.parametrize("draw", FIGURES)

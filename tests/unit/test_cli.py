@@ -18,9 +18,9 @@ import tiny
 from rich.console import Console
 
 from optimizers import analysis, api
-from optimizers.cli import main
+from optimizers.cli import figures, main
 from optimizers.cli.tables import finished, going_on
-from optimizers.results import Lane, LiveRun, Run
+from optimizers.results import Interval, Lane, LiveRun, PerByte, Quality, Run
 from optimizers.schema import Cost, from_json
 
 ROOT = Path(__file__).parent.parent.parent
@@ -281,3 +281,12 @@ def test_a_wide_table_says_what_a_start_cost_and_what_a_step_added() -> None:
     assert wide.count("2.00× (2.00–2.00) ▲ faster") == 2
     assert "step below" not in shown(analysis.compare(record), 200)
     assert "pays for itself" not in shown(analysis.compare(record), 80)
+
+
+def test_a_model_of_other_tokens_has_its_perplexity_per_byte_in_words() -> None:
+    quality = Quality("text_generation", 0, None, None, None, None, (), None, None, None)
+    by_bytes = PerByte(400, 2, True, 2.48, 2.0, 1.31, 1.0, Interval(1.24, 1.1, 1.4), 200, 100, False)
+    assert (figures.kl_divergence(None), figures.same_top(None)) == ("–", "–")
+    assert (figures.kl_divergence(quality), figures.same_top(quality)) == ("–", "–")
+    told = replace(quality, per_byte=by_bytes)
+    assert (figures.kl_divergence(told), figures.same_top(told)) == ("1.24× perplexity/byte", "another model")

@@ -256,18 +256,18 @@ def test_threads_and_time() -> None:
 )
 def test_the_estimate_knows_what_is_slow(stack: str, token_s: float, once_s: float) -> None:
     # One prompt of 20 new tokens and 64 positions of the text through the timed path, then two rounds of 20.
-    work = Workload(("Hello",), max_new_tokens=20, rounds=2)
+    work, model = Workload(("Hello",), max_new_tokens=20, rounds=2), make.checkpoint()
     plain, slow = known(("fp32", "sdpa")), known(stack.split("+"))
-    without = predictions.seconds([plain, plain], make.checkpoint(), work, 4)
-    told = predictions.seconds([plain, slow], make.checkpoint(), work, 4)
+    without = predictions.seconds([(plain, model), (plain, model)], work, 4)
+    told = predictions.seconds([(plain, model), (slow, model)], work, 4)
     assert told - without == pytest.approx((20 + 64 + 2 * 20) * (token_s - 0.012) + once_s)
 
 
 def test_the_estimate_of_a_gpu_takes_other_factors() -> None:
-    work = Workload(("Hello",), max_new_tokens=20, rounds=2)
+    work, model = Workload(("Hello",), max_new_tokens=20, rounds=2), make.checkpoint()
     stacks = [known(("fp32",)), known(("torchao_int4_weight_only",)), known(("torchao_float8_dynamic",))]
     plain, int4, float8 = (
-        predictions.seconds([stacks[0], stack], make.checkpoint(), work, 4, "cuda") for stack in stacks
+        predictions.seconds([(stacks[0], model), (stack, model)], work, 4, "cuda") for stack in stacks
     )
     assert int4 == pytest.approx(plain)
     assert float8 - plain == pytest.approx(124 * 2 * 0.012)  # three times a token's seconds, 124 tokens

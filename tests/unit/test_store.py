@@ -169,4 +169,8 @@ def test_log_names_are_safe(store: Store, plan: Plan) -> None:
     folder = store.create(plan)
     assert folder.log_path("fp32+sdpa", replica=True).name == "fp32+sdpa.second.log"
     assert folder.log_path("../../etc/passwd").parent == folder.path / "logs"
+    assert folder.log_path("fp32+sdpa+checkpoint=half").name == "fp32+sdpa+checkpoint=half.log"
+    alike = ("checkpoint=a/b", "checkpoint=a_b", "checkpoint=a b", "x" * 200, "x" * 201)
+    assert len({folder.log_path(key).name for key in alike}) == len(alike)
+    assert all(len(folder.log_path(key).name) < 200 for key in alike)
     folder.close()
