@@ -21,15 +21,14 @@ from optimizers.schema import (
     Memory,
     Obstacle,
     Output,
-    PassageScores,
     Plan,
     RunStatus,
     Sample,
-    StretchScore,
     Timing,
     VariantStatus,
     to_json,
 )
+from optimizers.scores import PassageScores, StretchScore
 
 PROTOCOL = 1
 REFERENCE_LIMIT_BYTES = 1 << 30

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from optimizers.schema import Census, Cost, Disagreement, Machine, Memory, Output, RunStatus, VariantStatus, Workload
+from optimizers.schema import Census, Cost, Machine, Memory, Output, RunStatus, VariantStatus, Workload
+from optimizers.scores import Disagreement
 
 RUN_SCHEMA: Literal["levers.run/1"] = "levers.run/1"
 

@@ -1,7 +1,7 @@
 """The frozen records that travel between rooms, up to the finished run, and their JSON form.
 
 Covers what is chosen (Choice, Workload), what is known (Machine, Checkpoint), what will be done (Variant, Plan), what
-was measured (Timing, Sample, Memory, Census, PassageScores, Measurement, Record). The finished run (run.json) is in
+was measured (Timing, Sample, Memory, Census, Measurement, Record). The finished run (run.json) is in
 `results.py`; what a worker and its manager say to each other is in `protocol.py`. Holds no logic beyond JSON.
 
 Units: seconds in `*_s`, bytes in `*_bytes`, shares between 0 and 1.
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
+
+from optimizers.scores import PassageScores, StretchScore
 
 Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime", "checkpoint"]
 Source = Literal["packaged", "hub", "folder"]
@@ -244,52 +246,6 @@ class Output:
     token_ids: tuple[int, ...]
     stopped: bool
     generated: int
-
-
-@dataclass(frozen=True)
-class Candidate:
-    token: str
-    probability: float
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """The first position of a passage at which baseline and variant would not choose the same token."""
-
-    position: int
-    baseline: tuple[Candidate, ...]
-    variant: tuple[Candidate, ...]
-
-
-@dataclass(frozen=True)
-class PassageScores:
-    """Per-position comparison of one passage; the four sequences have one entry per scored position, in nats.
-
-    `name` is "answer:N", "text:N" or "text_timed"; `kl_divergence` is KL(baseline || variant); the log-probabilities
-    are those of the passage's own token. `left_out` counts positions that had no reference."""
-
-    name: str
-    path: Literal["timed", "one_pass"]
-    kl_divergence: tuple[float, ...]
-    same_top: tuple[bool, ...]
-    baseline_logprob: tuple[float, ...]
-    variant_logprob: tuple[float, ...]
-    left_out: int = 0
-    disagreement: Disagreement | None = None
-
-
-@dataclass(frozen=True)
-class StretchScore:
-    """What a model makes of one stretch of text, in tokens of its own: `logprob` is the sum of its tokens'
-    log-probabilities (nats) given the text before it, `bytes` its length in UTF-8. `spelled` says whether the tokens
-    spell the text out; where they do not (unknown words, folded capitals) the figure flatters the model."""
-
-    name: str
-    path: Literal["timed", "one_pass"]
-    logprob: float
-    bytes: int
-    tokens: int
-    spelled: bool = True
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ FUNCTION_LINES = 60
 RANKS = {
     "errors": 0,
     "schema": 0,
+    "scores": 0,
     "results": 0,
     "protocol": 0,
     "settings": 0,
@@ -40,7 +41,7 @@ RANKS = {
     "__main__": 9,
 }
 SAME_RANK_ALLOWED = {0, 5, 9}
-ANALYSIS_MAY_IMPORT = {"analysis", "schema", "results", "protocol"}
+ANALYSIS_MAY_IMPORT = {"analysis", "schema", "scores", "results", "protocol"}
 HEAVY = {"torch", "transformers", "torchao", "bitsandbytes", "onnxruntime", "accelerate", "optimum"}
 
 

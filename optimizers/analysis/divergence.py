@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from itertools import zip_longest
 
 from optimizers.results import Divergence
-from optimizers.schema import Measurement, Output, PassageScores
+from optimizers.schema import Measurement, Output
+from optimizers.scores import PassageScores
 
 
 def first_divergence(variant: Output, baseline: Output) -> int | None:

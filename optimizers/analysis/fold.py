@@ -24,15 +24,14 @@ from optimizers.schema import (
     Memory,
     Obstacle,
     Output,
-    PassageScores,
     Plan,
     Record,
     RunStatus,
     Sample,
-    StretchScore,
     Variant,
     VariantStatus,
 )
+from optimizers.scores import PassageScores, StretchScore
 
 NO_PROOF = Obstacle(
     "This variant ended without both a timed sample and a census of the loaded model, so nothing proves what ran.",

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from optimizers.analysis import statistics
 from optimizers.results import Interval, PerByte
-from optimizers.schema import Measurement, StretchScore
+from optimizers.schema import Measurement
+from optimizers.scores import StretchScore
 
 PATHS_APART_NATS = 0.01
 TIMED, FIRST = "bytes_timed", "bytes:0"

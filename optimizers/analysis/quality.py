@@ -17,7 +17,8 @@ from statistics import fmean
 from optimizers.analysis import divergence, statistics
 from optimizers.analysis.per_byte import per_byte
 from optimizers.results import Quality, TextQuality
-from optimizers.schema import Measurement, PassageScores
+from optimizers.schema import Measurement
+from optimizers.scores import PassageScores
 
 DISAGREEMENT_FACTOR = 1.5
 DISAGREEMENT_NATS = 0.001

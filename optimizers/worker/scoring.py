@@ -19,7 +19,7 @@ from transformers import LogitsProcessor
 
 from optimizers.errors import WorkerError
 from optimizers.protocol import Passage, Reference, Score
-from optimizers.schema import Candidate, Disagreement, PassageScores
+from optimizers.scores import Candidate, Disagreement, PassageScores
 from optimizers.worker.generating import Generator
 
 _BLOCK_BYTES = 1 << 24

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from optimizers.protocol import ScoreText, Stretch
-from optimizers.schema import StretchScore
+from optimizers.scores import StretchScore
 from optimizers.worker.generating import Generator
 from optimizers.worker.scoring import ForcePassage, logprobs_of
 

@@ -18,7 +18,6 @@ from optimizers.schema import (
     Memory,
     Obstacle,
     Output,
-    PassageScores,
     Plan,
     Promise,
     Record,
@@ -28,6 +27,7 @@ from optimizers.schema import (
     Variant,
     Workload,
 )
+from optimizers.scores import PassageScores
 
 MIB = 1 << 20
 BASELINE = "fp32+sdpa"

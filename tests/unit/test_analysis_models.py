@@ -15,7 +15,8 @@ from optimizers.analysis import compare
 from optimizers.analysis.quality_words import quality_word
 from optimizers.analysis.recommendation import word_of
 from optimizers.results import PerByte, Run
-from optimizers.schema import Record, StretchScore, from_json, to_json
+from optimizers.schema import Record, from_json, to_json
+from optimizers.scores import StretchScore
 
 KEY = "fp32+sdpa+checkpoint=small"
 SMALL = replace(make.CHECKPOINT, id="small", folder="small", parameters=500, hidden_size=32)

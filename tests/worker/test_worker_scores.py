@@ -10,7 +10,7 @@ import pytest
 from driver import WorkerProcess
 
 from optimizers.protocol import Answered, Failed, Passage, Reference, RunRequest, Score, Scored
-from optimizers.schema import PassageScores
+from optimizers.scores import PassageScores
 
 VOCABULARY = 384
 PROMPT = "What is a mutex?"

@@ -1,0 +1,55 @@
+"""How well a model foretells given text, as frozen records: position by position against the baseline, or by bytes.
+
+Covers what a worker scores and sends; what the figures say together is `analysis/`'s business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Candidate:
+    token: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """The first position of a passage at which baseline and variant would not choose the same token."""
+
+    position: int
+    baseline: tuple[Candidate, ...]
+    variant: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class PassageScores:
+    """Per-position comparison of one passage; the four sequences have one entry per scored position, in nats.
+
+    `name` is "answer:N", "text:N" or "text_timed"; `kl_divergence` is KL(baseline || variant); the log-probabilities
+    are those of the passage's own token. `left_out` counts positions that had no reference."""
+
+    name: str
+    path: Literal["timed", "one_pass"]
+    kl_divergence: tuple[float, ...]
+    same_top: tuple[bool, ...]
+    baseline_logprob: tuple[float, ...]
+    variant_logprob: tuple[float, ...]
+    left_out: int = 0
+    disagreement: Disagreement | None = None
+
+
+@dataclass(frozen=True)
+class StretchScore:
+    """What a model makes of one stretch of text, in tokens of its own: `logprob` is the sum of its tokens'
+    log-probabilities (nats) given the text before it, `bytes` its length in UTF-8. `spelled` says whether the tokens
+    spell the text out; where they do not (unknown words, folded capitals) the figure flatters the model."""
+
+    name: str
+    path: Literal["timed", "one_pass"]
+    logprob: float
+    bytes: int
+    tokens: int
+    spelled: bool = True
