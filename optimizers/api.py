@@ -28,8 +28,10 @@ from optimizers.tasks import text_generation
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
 
-DEFAULT_STACKS = ("bf16", "torchao_int8_weight_only")
-DEFAULT_LADDER = ("bf16", "compile", "torchao_int8_weight_only")
+USUAL: dict[Way, tuple[str, ...]] = {
+    "alone": ("bf16", "torchao_int8_weight_only"),
+    "ladder": ("bf16", "compile", "torchao_int8_weight_only"),
+}
 DEFAULT_TOKENS = 48
 DEFAULT_ROUNDS = 6
 LOOK_EVERY_S = 1.0
@@ -112,7 +114,7 @@ def choose(
     without any, half precision and 8-bit weights are compared. `seconds` is a budget for the whole comparison in place
     of `rounds`. With `ways` "ladder" each step stands on top of the last, and stacks of several techniques stay as
     written (planning.ladder). Raises ChoiceError."""
-    stacks = _texts(techniques, "techniques") or (DEFAULT_LADDER if ways == "ladder" else DEFAULT_STACKS)
+    stacks = _texts(techniques, "techniques") or usual(ways)
     workload = Workload(
         prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),
         max_new_tokens=max_new_tokens,
@@ -130,6 +132,11 @@ def choose(
     if baseline:
         planning.parse_stack(baseline)
     return Choice(default_model()[0] if model is None else model, stacks, workload, baseline or None, ways=ways)
+
+
+def usual(ways: Way = "alone") -> tuple[str, ...]:
+    """What is compared when nothing is named, as far as its files are in the folder of techniques."""
+    return tuple(name for name in USUAL[ways] if name in all_techniques())
 
 
 def named_in(stack: str) -> tuple[str, ...]:

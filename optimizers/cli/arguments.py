@@ -16,11 +16,6 @@ LARGEST_PROMPT_FILE = 8_000_000
 _EPILOG = """exit codes: 0 every variant measured or deliberately skipped, 1 nothing could be measured, 2 bad usage,
 3 some variant failed or was not applied, 130 stopped"""
 
-_STACKS = (
-    "such as bf16+eager, kept as written, or checkpoint=NAME for another model; repeatable "
-    f"(default: {', '.join(api.DEFAULT_STACKS)})"
-)
-
 
 def parser() -> argparse.ArgumentParser:
     """The parser; a mistake ends the program with a message and exit code 2."""
@@ -43,7 +38,11 @@ def parser() -> argparse.ArgumentParser:
 def _compare(compare: argparse.ArgumentParser) -> None:
     add = compare.add_argument
     add("model", nargs="?", metavar="MODEL", help="packaged name, folder or hub id (default: SmolLM2-135M-Instruct)")
-    add("-t", "--technique", action="append", default=[], metavar="STACK", help=_STACKS)
+    stacks = (
+        "such as bf16+eager, kept as written, or checkpoint=NAME for another model; repeatable "
+        f"(default: {', '.join(api.usual())})"
+    )
+    add("-t", "--technique", action="append", default=[], metavar="STACK", help=stacks)
     add("--ladder", action="store_true", help="put each -t on top of the one before it, in the taught order")
     add("--prompt", action="append", default=None, metavar="TEXT", help="a prompt; repeatable")
     add("--prompts", type=Path, metavar="FILE", help="prompts, one a line, UTF-8")

@@ -16,7 +16,7 @@ def _options(context: LoadContext) -> LoadOptions:
 def _warn(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
     if machine.gpus or has_any(machine, FP16_INSTRUCTIONS):
         return None
-    return "This processor has no fp16 arithmetic: it saves memory, but expect it to be slower than fp32."
+    return "This processor has no fp16 arithmetic: it saves memory, and is often slower than fp32."
 
 
 TECHNIQUE = Technique(

@@ -1,10 +1,12 @@
-"""What the techniques of cache and compiling share: obstacles, warnings, proofs, all pure. It holds no technique."""
+"""What the techniques of cache and compiling share: obstacles, warnings, proofs, all pure, and what compiling is but
+for its mode. It holds no technique of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from optimizers.schema import Census, Checkpoint, Machine, Obstacle
+from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Promise
+from optimizers.techniques.base import Effort, GenerationOptions, Technique
 
 # Models whose state transformers keeps in a form of their own (GenerationMixin._supports_default_dynamic_cache).
 _OWN_STATE = ("reformer", "minimax", "xlnet", "rwkv", "xlstm")
@@ -87,6 +89,27 @@ def cache_was(kind: str, name: str) -> Callable[[Census, Checkpoint], Obstacle |
         )
 
     return verify
+
+
+def compiled(id_: str, mode: str, title: str, summary: str, claim: str, promised: str, effort: Effort) -> Technique:
+    """The technique of a decoding step compiled by torch.compile in this mode. It needs a cache of fixed length, which
+    it brings along."""
+    return Technique(
+        id=id_,
+        slot="compile",
+        title=title,
+        summary=summary,
+        promises=(Promise(claim, promised, "PyTorch documentation, torch.compile", "decode", 1.5, None),),
+        brings=("static_cache",),
+        why_not=why_not_compiled,
+        warn=warn_compiling,
+        generation=lambda context: GenerationOptions(compile_mode=mode),
+        verify=step_was_compiled,
+        slow_to_prepare=True,
+        conflicts=COMPILE_CONFLICTS,
+        explain=compiler_errors,
+        effort=effort,
+    )
 
 
 def compiler_errors(message: str) -> Obstacle | None:

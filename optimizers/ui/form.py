@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from optimizers.api import DEFAULT_LADDER, DEFAULT_ROUNDS
+from optimizers.api import DEFAULT_ROUNDS, usual
 from optimizers.errors import ChoiceError, RunNotFound
 from optimizers.schema import Way
 from optimizers.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, MAX_PROMPTS, MAX_ROUNDS
@@ -58,7 +58,7 @@ def read(
 ) -> Form:
     """The form from the raw values of its components, in the page's order."""
     way, written, other = read_way(ways), split_stacks(stacks), another_name(another)
-    chosen = tuple(ticked) or (DEFAULT_LADDER if way == "ladder" else ())
+    chosen = tuple(ticked) or (usual(way) if way == "ladder" else ())
     if not chosen and not written and not other:
         raise ChoiceError(words.NOTHING_TICKED, words.NOTHING_TICKED_REMEDY)
     seconds = _seconds(budget)

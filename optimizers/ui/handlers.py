@@ -113,7 +113,7 @@ def techniques_for(model: str, rows: tuple[TechniqueRow, ...], *ticked: bool) ->
 def usual_ticks(rows: tuple[TechniqueRow, ...], ways: Any, *ticked: bool) -> list[Any]:
     """Check boxes after the way was changed: the usual ones of the other way give place to the usual ones of this
     way, and what a person ticked stays as it is."""
-    usual = {"alone": set(api.DEFAULT_STACKS), "ladder": set(api.DEFAULT_LADDER)}
+    usual = {"alone": set(api.usual("alone")), "ladder": set(api.usual("ladder"))}
     chosen = {row.id for row, tick in zip(rows, ticked, strict=True) if tick is True}
     here = {row.id for row in rows if row.available}
     if (

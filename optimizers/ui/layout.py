@@ -229,7 +229,7 @@ def _another_step() -> AnotherStep:
 def _technique(row: TechniqueRow) -> tuple[gr.Checkbox, gr.HTML]:
     with gr.Column(elem_classes="lv-technique", min_width=240):
         box = gr.Checkbox(
-            row.available and row.id in api.DEFAULT_STACKS,
+            row.available and row.id in api.usual(),
             label=row.title,
             info=row.summary,
             interactive=row.available,
