@@ -9,6 +9,7 @@
     │       ├── CheckpointRefused     pickled weights, remote code, another kind of model
     │       └── HubUnreachable        a hub id, and no hub in reach
     ├── RunNotFound             no run of that id in this program's folder (exit code 2)
+    ├── EngineError             an engine's own environment cannot be made, used or removed
     ├── WorkerError             a worker failed, died or did not answer in time
     └── Cancelled               the person stopped the work
 
@@ -56,6 +57,10 @@ class HubUnreachable(CheckpointError):
 
 class RunNotFound(LeversError):
     """No run of that id is kept here."""
+
+
+class EngineError(LeversError):
+    """An engine's own environment cannot be made, used or removed."""
 
 
 class WorkerError(LeversError):

@@ -1,4 +1,4 @@
-"""What this computer has: cores, instruction sets, memory, GPUs, a compiler, packages.
+"""What this computer has: cores, instruction sets, memory, GPUs, a compiler, packages, environments of engines.
 
 Linux is read in full, limits of the container (cgroup v1 and v2) included; macOS and Windows tell less. Nothing here
 imports torch: CUDA is asked in a child process, once, and only where a driver shows. How fast it is is not measured.
@@ -20,7 +20,9 @@ from pathlib import Path
 
 import psutil
 
+from optimizers import engines
 from optimizers.schema import Gpu, Machine
+from optimizers.settings import settings
 
 PACKAGES = (
     "torch",
@@ -68,6 +70,7 @@ def describe(root: Path = Path("/"), environment: Mapping[str, str] | None = Non
         packages=dict(_packages()),
         python=platform.python_version(),
         hosted=hosted(env),
+        engines=engines.states(settings(env)),
     )
 
 

@@ -71,6 +71,20 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class EngineState:
+    """An engine whose dependencies clash with the program's, and whether its own environment is here. `size_bytes` is
+    about what that takes on disk; `allowed` says whether it may be installed where it is not; `requirements` are the
+    exact versions in it ("transformers==4.57.6")."""
+
+    id: str
+    title: str
+    size_bytes: int
+    installed: bool
+    allowed: bool
+    requirements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Machine:
     """What this computer has. `instruction_sets` holds lower-case names as the kernel lists them (avx2, avx512_vnni,
     avx512_bf16, amx_bf16, asimd, ...); `packages` maps a distribution name to its version or None when absent."""
@@ -86,6 +100,7 @@ class Machine:
     packages: dict[str, str | None] = field(default_factory=dict)
     python: str = ""
     hosted: str | None = None
+    engines: tuple[EngineState, ...] = ()
 
 
 @dataclass(frozen=True)

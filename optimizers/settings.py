@@ -4,6 +4,8 @@ LEVERS_CACHE            folder for checkpoints and caches       (default: the us
 LEVERS_RUNS             folder for runs                         (default: <cache>/runs)
 LEVERS_MEMORY_BYTES     memory that a run may use               (default: 80 % of what is free)
 LEVERS_ALLOW_FOLDERS    1 or 0: may the page open local folders (default: 1, on a hosted page 0)
+LEVERS_ALLOW_ENGINES    1 or 0: may the first use of an engine install its environment
+                                                        (default: 1, on a hosted page 0)
 LEVERS_HOST             address that the page listens on        (default: 127.0.0.1; on a Space 0.0.0.0)
 LEVERS_PORT             port that the page listens on           (default: 7860)
 """
@@ -25,6 +27,7 @@ LOG_TAIL_LINES = 12
 HUB_TIMEOUT_S = 2.0
 LOAD_TIMEOUT_S = 900.0
 EXPORT_TIMEOUT_S = 780.0  # of a load
+INSTALL_TIMEOUT_S = 1800.0
 ANSWER_TIMEOUT_S = 600.0
 EXIT_GRACE_S = 2.0
 TEXT_POSITIONS = 768
@@ -39,6 +42,7 @@ class Settings:
     runs: Path
     memory_bytes: int | None
     allow_folders: bool
+    allow_engines: bool
     hosted: bool
     host: str
     port: int
@@ -55,6 +59,7 @@ def settings(environment: Mapping[str, str] | None = None) -> Settings:
         runs=Path(env.get("LEVERS_RUNS") or cache / "runs").expanduser().absolute(),
         memory_bytes=_whole(env.get("LEVERS_MEMORY_BYTES")),
         allow_folders=env.get("LEVERS_ALLOW_FOLDERS", "0" if hosted else "1") == "1",
+        allow_engines=env.get("LEVERS_ALLOW_ENGINES", "0" if hosted else "1") == "1",
         hosted=hosted,
         host=env.get("LEVERS_HOST") or ("0.0.0.0" if hosted else "127.0.0.1"),
         port=_whole(env.get("LEVERS_PORT")) or 7860,

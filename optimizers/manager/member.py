@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import queue
+from pathlib import Path
 from typing import Any, TypeVar
 
-from optimizers import protocol
-from optimizers.errors import Cancelled, WorkerError
+from optimizers import engines, protocol
+from optimizers.errors import Cancelled, EngineError, WorkerError
 from optimizers.manager.board import Board
+from optimizers.planning import known
 from optimizers.runners.logs import plain
 from optimizers.runners.subprocess import Gone, Worker
 from optimizers.schema import Checkpoint, Variant, VariantStatus
@@ -61,15 +63,31 @@ class Member:
         return self.variant.checkpoint or self.board.plan.checkpoint
 
     def start(self) -> None:
-        """Start the process and wait for its first word. Raises WorkerError, Cancelled."""
+        """Start the process and wait for its first word; where it runs in an engine's environment, that is installed
+        first if it is not here. Raises WorkerError, Cancelled."""
         self.status("loading")
+        engine = self._interpreter()
         path = self.board.folder.log_path(self.key, self.replica)
-        self._worker = Worker(path, self.board.plan.threads, self._heard)
+        self._worker = Worker(path, self.board.plan.threads, self._heard, engine)
         self.alive = True
         self.board.enlist(self.close)
         ready = self._closing(protocol.Ready, START_TIMEOUT_S, "start")
         if ready.protocol != protocol.PROTOCOL:
             raise WorkerError("Its worker speaks another version of the protocol.", "Install Levers again.")
+
+    def _interpreter(self) -> Path | None:
+        """The interpreter of the engine that a technique of this variant names."""
+        name = next((technique.engine for technique in known(self.variant.techniques) if technique.engine), None)
+        try:
+            return engines.ready(name, self._installing) if name is not None else None
+        except EngineError as error:
+            raise self._broken(WorkerError(error.reason, error.remedy)) from error
+
+    def _installing(self, text: str, share: float | None) -> None:
+        """News of an installation. Raises Cancelled, which ends it, when the run was stopped."""
+        if self.board.stopped.is_set():
+            raise Cancelled("The comparison was stopped.")
+        self._doing(text if share is None else f"{text}: {share * 100:.0f} %")
 
     def load(self, longest_tokens: int) -> protocol.Loaded:
         """Have the variant loaded."""

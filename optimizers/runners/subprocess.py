@@ -73,8 +73,15 @@ class Gone:
 class Worker:
     """One worker process. `events` gets all that it says, in order, and Gone once at the end."""
 
-    def __init__(self, log_path: Path, threads: int, listen: Callable[[WorkerEvent], bool] | None = None) -> None:
-        """Start it. `listen` sees each event first, on the reader's thread, and keeps it when it returns True.
+    def __init__(
+        self,
+        log_path: Path,
+        threads: int,
+        listen: Callable[[WorkerEvent], bool] | None = None,
+        engine: Path | None = None,
+    ) -> None:
+        """Start it. `listen` sees each event first, on the reader's thread, and keeps it when it returns True. `engine`
+        is the interpreter of another environment, where the worker is to run in one.
 
         Raises WorkerError when the process cannot be started."""
         self.events: queue.SimpleQueue[WorkerEvent | Gone] = queue.SimpleQueue()
@@ -86,7 +93,7 @@ class Worker:
         self._events, events = os.pipe()
         printed, printing = os.pipe()
         try:
-            self._process = _starter().start(lambda: _spawn(commands, events, printing, threads))
+            self._process = _starter().start(lambda: _spawn(commands, events, printing, threads, engine))
         except OSError as error:
             for descriptor in (self._commands, self._events, printed):
                 os.close(descriptor)
@@ -208,26 +215,27 @@ def _ending(code: int) -> tuple[str, str]:
     return f"Its worker process ended by itself with exit code {code}.", again
 
 
-def _spawn(commands: int, events: int, printing: int, threads: int) -> Process:
+def _spawn(commands: int, events: int, printing: int, threads: int, engine: Path | None) -> Process:
     """Start the process in a session and a process group of its own; only its three pipe ends are passed on."""
     arguments = ["--commands", str(commands), "--events", str(events), "--parent", str(os.getpid())]
     return subprocess.Popen(
-        [sys.executable, "-m", "optimizers.worker", *arguments],
+        [str(engine or sys.executable), "-m", "optimizers.worker", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=printing,
         stderr=printing,
         pass_fds=(commands, events),
         start_new_session=True,
-        env=_environment(threads),
+        env=_environment(threads, engine is None),
     )
 
 
-def _environment(threads: int) -> dict[str, str]:
+def _environment(threads: int, own: bool) -> dict[str, str]:
     """This program's environment, with nothing that fetches, no second thread pool, this package to be found, and a
-    place where compiled code is kept for the next run."""
+    place where compiled code is kept for the next run. Outside the program's `own` interpreter no other path is handed
+    on: an engine's packages come before the program's."""
     root = str(Path(optimizers.__file__).parent.parent)
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep) if own else ())]
     return environment | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
         "PYTHONSAFEPATH": "1",

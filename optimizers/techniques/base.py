@@ -117,6 +117,7 @@ class Technique:
     linear_bytes: predicted bytes per weight of a linear layer, None where the precision decides; `element_bytes` is
         what a precision stores per value.
     slow_to_prepare: goes to the end of a plan so that it holds up nobody.
+    engine: the engine (`engines/`) in whose environment its worker runs, None for the program's own.
     conflicts: technique id to the sentence that says why the two do not go together.
     effort: roughly what it takes in time.
     """
@@ -138,6 +139,7 @@ class Technique:
     linear_bytes: float | None = None
     element_bytes: float | None = None
     slow_to_prepare: bool = False
+    engine: str | None = None
     conflicts: Mapping[str, str] = field(default_factory=dict)
     explain: Callable[[str], Obstacle | None] = _unexplained
     effort: Effort = Effort()

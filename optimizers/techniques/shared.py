@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from optimizers.schema import Census, Checkpoint, Machine, Obstacle
+from optimizers.schema import Census, Checkpoint, EngineState, Machine, Obstacle
 
 BF16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"})
 FP16_INSTRUCTIONS = frozenset({"avx512_fp16", "amx_fp16", "fphp", "asimdhp"})
@@ -24,6 +24,37 @@ def lacks_package(machine: Machine, package: str) -> Obstacle | None:
     if machine.packages.get(package) is not None:
         return None
     return Obstacle(f"The Python package {package} is not installed.", f"Install it: pip install {package}")
+
+
+def lacks_engine(machine: Machine, name: str) -> Obstacle | None:
+    """The obstacle when an engine's environment is not here and may not be installed."""
+    engine = _engine(machine, name)
+    if engine is not None and (engine.installed or engine.allowed):
+        return None
+    title = engine.title if engine else name
+    return Obstacle(
+        f"{title} needs an environment of its own, which is not installed, and installing it is not allowed here.",
+        "Run Levers on your own machine, or ask the operator of this page, who can set LEVERS_ALLOW_ENGINES=1.",
+    )
+
+
+def installs_engine(name: str) -> Callable[[Machine, Checkpoint | None], str | None]:
+    """`warn` of a technique with an engine: what its first use installs, and how large that is."""
+
+    def warn(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
+        engine = _engine(machine, name)
+        if engine is None or engine.installed:
+            return None
+        return (
+            f"The first use installs {engine.title} in an environment of its own "
+            f"(about {engine.size_bytes / 1e6:.0f} MB, once)."
+        )
+
+    return warn
+
+
+def _engine(machine: Machine, name: str) -> EngineState | None:
+    return next((engine for engine in machine.engines if engine.id == name), None)
 
 
 def already_quantized(checkpoint: Checkpoint | None) -> Obstacle | None:

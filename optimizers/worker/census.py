@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 from optimizers.protocol import CensusTaken
 from optimizers.schema import Census, Obstacle, SkippedModule
 from optimizers.techniques.graphs import facts
-from optimizers.techniques.graphs.decoder import GraphDecoder
+from optimizers.techniques.graphs.backed import GraphBacked
 from optimizers.worker import compiling, graph_census
 from optimizers.worker.generating import Generator
 from optimizers.worker.loading import Loaded
@@ -41,7 +41,7 @@ def take(generator: Generator) -> CensusTaken:
 
 def _census(generator: Generator) -> Census:
     loaded = generator.loaded
-    if isinstance(loaded.model, GraphDecoder):
+    if isinstance(loaded.model, GraphBacked):
         return graph_census.take(generator)
     layers = list(_layers(loaded.model))
     asked = loaded.own_quantization is not None or any(item.slot == "weights" for item in loaded.techniques)
@@ -64,7 +64,7 @@ def _census(generator: Generator) -> Census:
 
 def bytes_by_dtype(model: Any) -> dict[str, int]:
     """Bytes of every weight and buffer as stored, by dtype; a tensor that is used twice counts once."""
-    if isinstance(model, GraphDecoder):
+    if isinstance(model, GraphBacked):
         return facts.read(model.graph.folder).bytes_by_dtype
     plain: dict[tuple[str, int], torch.Tensor] = {}
     totals: Counter[str] = Counter()

@@ -6,6 +6,7 @@ natural answer is what comes before the first stop token. How it decodes is in `
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
 from collections.abc import Callable, Sequence
@@ -219,9 +220,12 @@ class Generator:
 
     def _clock_prefill(self) -> None:
         """Time generate()'s own forward of the prompt, which is one method of the model (GenerationMixin._prefill), or
-        the first forward of a request where it guesses ahead."""
+        the first forward of a request where it guesses ahead or the library is older and has no such method."""
         if self.loaded.generation.prompt_lookup_tokens is not None:
             self._clock_first_forward()
+        if not hasattr(self.loaded.model, "_prefill"):
+            self._clock_bare_forward()
+            return
         original = self.loaded.model._prefill
 
         def timed(*arguments: Any, **named: Any) -> Any:
@@ -253,3 +257,18 @@ class Generator:
 
         self.loaded.model.register_forward_pre_hook(before)
         self.loaded.model.register_forward_hook(after)
+
+    def _clock_bare_forward(self) -> None:
+        """The same for a model that is no torch module and has no hooks."""
+        original = self.loaded.model.forward
+
+        @functools.wraps(original)
+        def timed(*arguments: Any, **named: Any) -> Any:
+            if self._prefill_s:
+                return original(*arguments, **named)
+            start = time.perf_counter()
+            outputs = original(*arguments, **named)
+            self._prefill_s = time.perf_counter() - start
+            return outputs
+
+        self.loaded.model.forward = timed

@@ -25,6 +25,7 @@ from optimizers.protocol import Load
 from optimizers.schema import Checkpoint, Device
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import GenerationOptions, LoadContext, LoadOptions, Technique
+from optimizers.techniques.graphs import older
 from optimizers.worker.decoding import merged
 
 _STORED_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
@@ -112,7 +113,7 @@ def load(request: Request, stage: Callable[[str], None]) -> Loaded:
     stage("reading weights")
     start = time.perf_counter()
     model = _own_loader(request, stage) or _read_model(folder, request.options, request.command.device)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    tokenizer = older.tokenizer(folder)
     written_s = float(getattr(model, "prepare_s", 0.0))  # a graph that had to be written first
     load_s = time.perf_counter() - start - written_s
     start = time.perf_counter() - written_s
@@ -152,7 +153,7 @@ def _loaded(request: Request, model: Any, tokenizer: Any, load_s: float, prepare
         threads=command.threads,
         load_s=load_s,
         prepare_s=prepare_s,
-        notes=_notes(model, tokenizer, own_generation),
+        notes=(*getattr(model, "notes", ()), *_notes(model, tokenizer, own_generation)),
         generation=merged(technique.generation(request.context) for technique in request.techniques),
         longest_tokens=command.longest_tokens,
     )

@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "worker"))
 
 from driver import WorkerProcess, facts
 
+from optimizers.engines import all_engines
 from optimizers.protocol import Answered, CensusTaken, Loaded, MemoryTaken, RunRequest, TakeCensus, TakeMemory
-from optimizers.schema import SLOTS, Machine
+from optimizers.schema import SLOTS, EngineState, Machine
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
 
@@ -62,12 +63,16 @@ def machine(**changes: object) -> Machine:
         except importlib.metadata.PackageNotFoundError:
             found[package] = None
     plain = Machine("Linux", "a processor", 2, ("avx2",), 8 << 30, 8 << 30, cpp_compiler="g++", packages=found)
-    return replace(plain, **changes)
+    engines = tuple(EngineState(name, "An engine", 1_000_000, False, True) for name in all_engines())
+    return replace(plain, **{"engines": engines, **changes})
 
 
 def measured_here(name: str, model: str) -> bool:
-    """Whether this machine can have the technique, and the test the time for it."""
+    """Whether this machine can have the technique, and the test the time for it. Those that run in an engine's own
+    environment are measured where one is made: tests/worker/test_engines.py."""
     technique = all_techniques()[name]
+    if technique.engine is not None:
+        return False
     compiles = technique.slot == "compile" or name == "flex_attention"
     if technique.slot == "runtime" and model == "tiny-gpt2":
         return (name, model) in TRACED and machine().packages["onnxscript"] is not None
@@ -233,7 +238,7 @@ def test_why_not_is_none_here_and_whole_sentences_elsewhere(name: str, tiny_llam
     here = (technique.why_not(machine(), None), technique.why_not(machine(), facts(tiny_llama)))
     assert all((obstacle is not None) is (name in ELSEWHERE) for obstacle in here)
     bare = technique.why_not(machine(packages={}), None)
-    needs_package = name.startswith(("torchao", "bnb", "onnxruntime"))
+    needs_package = name.startswith(("torchao", "bnb", "onnxruntime", "optimum"))
     if name in ELSEWHERE:
         return
     assert (bare is not None) is needs_package

@@ -70,7 +70,7 @@ def test_a_folder_that_is_not_whole_is_not_believed(harm: str, tmp_path: Path) -
     elif harm == "nonsense in the marker":
         (folder / store.MARKER).write_text("[1")
     else:
-        (folder / store.MARKER).write_text(json.dumps({"format": 2, "files": {}}))
+        (folder / store.MARKER).write_text(json.dumps({"format": 3, "files": {}}))
     assert not store.is_whole(folder)
     assert store.is_whole(store.find_or_make(tmp_path, checkpoint(), INT4, write_graph, silent))
 

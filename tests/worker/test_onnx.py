@@ -35,7 +35,7 @@ from optimizers.protocol import (
     TakeMemory,
 )
 from optimizers.techniques.graphs import decoder, gate, store
-from optimizers.techniques.graphs.loading import FOLDER, _check_window
+from optimizers.techniques.graphs.loading import FOLDER, check_window
 from optimizers.techniques.graphs.recipes import Recipe
 
 # The tiny Llama: vocabulary 384, width 64, 2 layers, inner width 128, keys and values 32 wide, tied, context 256.
@@ -178,11 +178,11 @@ def test_the_gate_stops_a_graph_of_another_model(
 
 def test_a_request_longer_than_the_attention_window_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"sliding_window": 16}')
-    _check_window(tmp_path, 16)
+    check_window(tmp_path, 16)
     with pytest.raises(WorkerError, match="attends to 16 tokens"):
-        _check_window(tmp_path, 17)
+        check_window(tmp_path, 17)
     (tmp_path / "config.json").write_text('{"sliding_window": 16, "use_sliding_window": false}')
-    _check_window(tmp_path, 17)
+    check_window(tmp_path, 17)
 
 
 def test_a_killed_worker_ends_its_export_and_leaves_nothing_to_believe(

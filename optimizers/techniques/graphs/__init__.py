@@ -2,10 +2,15 @@
 
     recipes.py         which graphs exist, the road of each architecture, what stands in the way; pure and light
     store.py           the cache of written graphs: a key, a lock, one rename, a marker that is written last
-    export.py          the child process that writes a graph and PyTorch's own figures to hold it against
+    child.py           the processes in which graphs are written
+    export.py          what such a process does, and the parent's side of it
       building.py        by onnxruntime-genai's model builder
       tracing.py         by transformers' exporter, for architectures that the builder does not know
       quantizing.py      by onnxruntime's quantizer, from a traced graph
+      optimum.py         by Optimum, which also drives it, in an engine's environment (`engines/`)
+      older.py           what transformers 5 wrote, for transformers 4 to read
+    reference.py       PyTorch's own figures, which a graph is held against
+    backed.py          what every model that runs a graph tells about it
     decoder.py         the graph behind a PreTrainedModel that generate() drives
       builder_graph.py   a session whose keys and values are written in place
       traced_graph.py    a session whose keys and values grow

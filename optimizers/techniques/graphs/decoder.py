@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from optimizers.techniques.graphs import builder_graph, store, traced_graph
+from optimizers.techniques.graphs import builder_graph, traced_graph
+from optimizers.techniques.graphs.backed import GraphBacked
 
 Graph = builder_graph.BuilderGraph | traced_graph.TracedGraph
 State = builder_graph.KeyValues | traced_graph.GrowingKeyValues
@@ -23,24 +24,11 @@ def open_graph(folder: Path, threads: int, longest_tokens: int) -> Graph:
     return traced_graph.TracedGraph(folder, threads)
 
 
-class GraphDecoder:
+class GraphDecoder(GraphBacked):
     """What a PreTrainedModel needs to run a graph. Mixed into one by `model_class`, so that importing this is light."""
 
     main_input_name = "input_ids"
     _is_stateful = True  # generate() then refuses what would step back in the cache
-    graph: Any  # a Graph; transformers resolves these names when the class is made
-    prepare_s: float
-    agreement: Any  # a gate.Agreement
-
-    def attach(self, graph: Graph, prepare_s: float) -> None:
-        """Take the graph; `prepare_s` is how long it took to be written (0 when it was found)."""
-        self.graph = graph
-        self.prepare_s = prepare_s
-
-    @property
-    def disk_bytes(self) -> int:
-        """Bytes of the graph and its weights on disk."""
-        return store.disk_bytes(self.graph.folder)
 
     @property
     def device(self) -> Any:
@@ -58,11 +46,10 @@ class GraphDecoder:
     def _supports_default_dynamic_cache(cls) -> bool:
         return False  # forward makes its own
 
-    def get_input_embeddings(self) -> Any:
-        return None
-
-    def get_output_embeddings(self) -> Any:
-        return None
+    def step(self, ids: Any, mask: Any, state: State | None) -> tuple[Any, State]:
+        """Logits of the next `ids`, and the state after them."""
+        found = self.forward(ids, mask, state)
+        return found.logits, found.cache
 
     def prepare_inputs_for_generation(
         self, input_ids: Any, next_sequence_length: int | None = None, cache: State | None = None, **kwargs: Any

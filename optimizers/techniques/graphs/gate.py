@@ -77,13 +77,8 @@ def _alone(model: Any, ids: Any) -> Any:
     """Log-probabilities (tokens, vocabulary): the prompt in one step, the last tokens one by one."""
     import torch
 
-    first = len(ids) - _STEPS
-    step = model(input_ids=ids[None, :first])
-    rows = [step.logits[0]]
-    for at in range(first, len(ids)):
-        step = model(input_ids=ids[None, at : at + 1], cache=step.cache)
-        rows.append(step.logits[0])
-    return torch.log_softmax(torch.cat(rows).float(), -1)
+    mask = torch.ones((1, len(ids)), dtype=torch.long)
+    return torch.log_softmax(_stepped(model, ids[None], mask)[0].float(), -1)
 
 
 def _padded(model: Any, texts: list[Any]) -> list[Any]:
@@ -94,11 +89,18 @@ def _padded(model: Any, texts: list[Any]) -> list[Any]:
     pads = [longest - len(ids) for ids in texts]
     ids = torch.stack([torch.cat([row.new_zeros(pad), row]) for row, pad in zip(texts, pads, strict=True)])
     mask = torch.stack([(torch.arange(longest) >= pad).long() for pad in pads])
-    first = longest - _STEPS
-    step = model(input_ids=ids[:, :first], attention_mask=mask[:, :first])
-    rows = [step.logits]
-    for at in range(first, longest):
-        step = model(input_ids=ids[:, at : at + 1], attention_mask=mask[:, : at + 1], cache=step.cache)
-        rows.append(step.logits)
-    logprobs = torch.log_softmax(torch.cat(rows, 1).float(), -1)
+    logprobs = torch.log_softmax(_stepped(model, ids, mask).float(), -1)
     return [logprobs[index, pad:] for index, pad in enumerate(pads)]
+
+
+def _stepped(model: Any, ids: Any, mask: Any) -> Any:
+    """Logits (batch, tokens, vocabulary): all but the last tokens in one step, those one by one."""
+    import torch
+
+    first = ids.shape[1] - _STEPS
+    logits, state = model.step(ids[:, :first], mask[:, :first], None)
+    rows = [logits]
+    for at in range(first, ids.shape[1]):
+        logits, state = model.step(ids[:, at : at + 1], mask[:, : at + 1], state)
+        rows.append(logits)
+    return torch.cat(rows, 1)

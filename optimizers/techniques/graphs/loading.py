@@ -39,7 +39,7 @@ def load_graph(context: LoadContext, stage: Callable[[str], None], recipe: Recip
     from optimizers.techniques.graphs import decoder, gate
 
     checkpoint = context.checkpoint
-    _check_window(Path(checkpoint.folder), context.longest_tokens)
+    check_window(Path(checkpoint.folder), context.longest_tokens)
     start = time.perf_counter()
     folder = find_or_write(checkpoint, recipe.for_checkpoint(checkpoint), stage)
     prepare_s = time.perf_counter() - start
@@ -65,7 +65,7 @@ def find_or_write(checkpoint: Checkpoint, recipe: Recipe, stage: Callable[[str],
     return store.find_or_make(settings().cache / FOLDER, checkpoint, recipe, make, stage)
 
 
-def _check_window(folder: Path, tokens: int) -> None:
+def check_window(folder: Path, tokens: int) -> None:
     """Raise WorkerError for requests longer than the model's attention window: the texts that a graph is held against
     are shorter, so that nothing proves it there."""
     config = json.loads((folder / "config.json").read_text("utf-8"))

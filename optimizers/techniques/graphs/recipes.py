@@ -16,7 +16,7 @@ from optimizers.techniques.shared import already_quantized, lacks_package, proce
 # A graph has its own attention, weights and cache, and is compiled ahead: one runtime fills all of these slots.
 TAKEN_SLOTS: tuple[Slot, ...] = ("attention", "weights", "compile", "cache")
 
-Road = Literal["builder", "exporter"]
+Road = Literal["builder", "exporter", "optimum"]
 PACKAGES: dict[Road, tuple[str, ...]] = {
     "builder": ("onnxruntime", "onnxruntime-genai"),
     "exporter": ("onnxruntime", "onnxscript"),

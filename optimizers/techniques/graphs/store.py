@@ -15,25 +15,24 @@ import importlib.metadata
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from optimizers.errors import LeversError, WorkerError
+from optimizers import keeping
+from optimizers.errors import WorkerError
 from optimizers.schema import Checkpoint
 from optimizers.techniques.graphs.recipes import Recipe
 
 MARKER = "levers.json"
-_FORMAT = 2  # changes with what export.py does to every graph
+_FORMAT = 3  # changes with what export.py does to every graph and keeps beside it
 _VERSIONED = {
     "builder": ("onnxruntime", "onnxruntime-genai", "transformers"),
     "exporter": ("onnxruntime", "onnxscript", "torch", "transformers"),
+    "optimum": ("onnxruntime", "optimum", "optimum-onnx", "torch", "transformers"),
 }
 _SAFE_NAME = 40
 _BYTES_PER_PARAMETER = {"fp32": 5, "int8": 6, "int4": 5}
+_WRITTEN_TWICE = 2
 
 
 def key(checkpoint: Checkpoint, recipe: Recipe) -> str:
@@ -41,7 +40,7 @@ def key(checkpoint: Checkpoint, recipe: Recipe) -> str:
     versions = [importlib.metadata.version(name) for name in _VERSIONED[recipe.road]]
     made_from = [
         *(_FORMAT, checkpoint.id, checkpoint.revision, checkpoint.architecture, checkpoint.disk_bytes),
-        *(recipe.precision, list(recipe.options), versions),
+        *(recipe.road, recipe.precision, list(recipe.options), versions),
     ]
     digest = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", checkpoint.id).strip("-")[-_SAFE_NAME:]
@@ -63,12 +62,11 @@ def find_or_make(
         return goal
     try:
         root.mkdir(parents=True, exist_ok=True)
-        lock = _locked(goal.with_name(f"{goal.name}.lock"), stage)
-        try:
+        with keeping.locked(goal, lambda: stage("waiting for another process that writes this graph")):
             if not is_whole(goal):
-                _make(goal, checkpoint, recipe, make)
-        finally:
-            lock.release()
+                needed = checkpoint.parameters * _BYTES_PER_PARAMETER[recipe.precision]
+                needed *= _WRITTEN_TWICE if recipe.road == "optimum" else 1
+                keeping.put_in_place(goal, lambda work: _made(work / "graph", needed, make))
     except OSError as error:
         raise WorkerError(
             f"The ONNX graph could not be kept in {root}: {error.strerror or error}.",
@@ -93,41 +91,12 @@ def disk_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("model.onnx*"))
 
 
-def _locked(path: Path, stage: Callable[[str], None]) -> FileLock:
-    """Hold the lock file, saying so while another process has it. The system frees it when its holder dies."""
-    lock = FileLock(path)
-    while not lock.is_locked:
-        try:
-            lock.acquire(timeout=0.5)
-        except Timeout:
-            stage("waiting for another process that writes this graph")
-    return lock
-
-
-def _make(goal: Path, checkpoint: Checkpoint, recipe: Recipe, make: Callable[[Path], None]) -> None:
-    for left in goal.parent.glob(f".{goal.name}.making-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    _check_space(goal.parent, checkpoint.parameters * _BYTES_PER_PARAMETER[recipe.precision])
-    work = Path(tempfile.mkdtemp(prefix=f".{goal.name}.making-", dir=goal.parent))
-    try:
-        made = work / "graph"
-        made.mkdir()
-        make(made)
-        _mark(made)
-        if goal.exists():
-            goal.rename(work / "replaced")
-        made.rename(goal)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _check_space(root: Path, needed: int) -> None:
-    free = shutil.disk_usage(root).free
-    if free < needed:
-        raise LeversError(
-            f"Writing the ONNX graph needs about {needed / 1e6:.0f} MB in {root}, and {free / 1e6:.0f} MB are free.",
-            "Free some disk space or point LEVERS_CACHE at another disk.",
-        )
+def _made(folder: Path, needed: int, make: Callable[[Path], None]) -> Path:
+    keeping.check_space(folder.parent, needed, "Writing the ONNX graph")
+    folder.mkdir()
+    make(folder)
+    _mark(folder)
+    return folder
 
 
 def _mark(made: Path) -> None:

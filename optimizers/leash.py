@@ -1,4 +1,4 @@
-"""Child processes that end with their parent: fetching (pip) and converting (torch) run in one each.
+"""Child processes that end with their parent: fetching and installing (pip) and converting (torch) run in one each.
 
 The parent keeps the child's standard input open and says nothing; the end of that input, which a parent killed with
 SIGKILL causes too, ends the child. Covers starting, watching and reading back a child that does one thing and exits.
@@ -15,19 +15,25 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[1]
 _LOOK_AGAIN_S = 0.25
+_TAIL_CHARACTERS = 400
 
 
 def run(
-    arguments: Sequence[str], *, while_waiting: Callable[[], None], environment: Mapping[str, str]
+    arguments: Sequence[str],
+    *,
+    while_waiting: Callable[[], None],
+    environment: Mapping[str, str],
+    python: str | None = None,
 ) -> tuple[int, str]:
     """Run `python -m arguments...` on a leash and return its exit code and what it printed, both streams together.
 
-    `while_waiting` is called about four times a second; when it raises, the child is killed and the error goes on."""
+    `python` is the interpreter, by default this program's. `while_waiting` is called about four times a second; when it
+    raises, the child is killed and the error goes on."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
     child = subprocess.Popen(
-        [sys.executable, "-m", "optimizers.checkpoints.leash", *arguments],
+        [python or sys.executable, "-m", "optimizers.leash", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -58,6 +64,13 @@ def _wait(child: subprocess.Popen[bytes], while_waiting: Callable[[], None]) -> 
             continue
         reader.join()
         return code, b"".join(said).decode("utf-8", "replace")
+
+
+def last_words(said: str) -> str:
+    """The end of what a child printed, on one line, for a person to read."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:] or ["it said nothing."]
+    return " ".join(errors)[-_TAIL_CHARACTERS:]
 
 
 def _end_with_parent() -> None:

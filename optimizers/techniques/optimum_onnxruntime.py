@@ -1,0 +1,76 @@
+"""Optimum's ONNX Runtime route: the model exported by Optimum and run by its ORTModelForCausalLM, in fp32.
+
+The graph is traced from PyTorch and has no fused attention; keys and values grow by a copy at each step, and arrays
+are handed back and forth between PyTorch and the session, as the class does by itself on a processor. It needs an older
+transformers than the program does, so its worker runs in an engine's environment. Before anything is measured the
+loaded graph must agree with the program's own PyTorch, on a single prompt and on a padded batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.techniques.base import LoadContext, Technique
+from optimizers.techniques.graphs.loading import import_early
+from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, conflicts, graph_ran
+from optimizers.techniques.shared import already_quantized, installs_engine, lacks_engine, lacks_package
+
+_ENGINE = "optimum_onnx"
+_SOURCE = "Optimum documentation, ONNX Runtime: huggingface.co/docs/optimum-onnx"
+
+_NO_STEPS_BACK = "Prompt lookup takes guesses back, which Optimum's model class does not support."
+
+# Decoders of which Optimum 2.1 with transformers 4.57 wrote a graph that agrees with PyTorch in transformers 5 (KL
+# under 1e-6, alone and in a padded batch, on small random models).
+ARCHITECTURES = frozenset(
+    {
+        "LlamaForCausalLM",
+    }
+)
+
+
+def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
+    missing = lacks_package(machine, "onnxruntime") or lacks_engine(machine, _ENGINE)
+    if missing is not None or checkpoint is None:
+        return missing
+    return already_quantized(checkpoint) or _unknown(checkpoint)
+
+
+def _unknown(checkpoint: Checkpoint) -> Obstacle | None:
+    if checkpoint.architecture in ARCHITECTURES:
+        return None
+    known = ", ".join(sorted(ARCHITECTURES))
+    return Obstacle(
+        f"Optimum's graph of a {checkpoint.architecture} is not known to agree with PyTorch.",
+        f"Pick a model of one of these kinds: {known}.",
+    )
+
+
+def _load(context: LoadContext, stage: Callable[[str], None]) -> Any:
+    from optimizers.techniques.graphs import optimum
+
+    return optimum.load(context, stage)
+
+
+TECHNIQUE = Technique(
+    id="optimum_onnxruntime",
+    slot="runtime",
+    title="ONNX Runtime through Optimum",
+    summary="The model exported to ONNX and run by Optimum's model class, the way that its documentation shows.",
+    promises=(
+        Promise(
+            "Faster inference than the framework it came from", "faster than PyTorch", _SOURCE, "decode", 1.0, None
+        ),
+    ),
+    also_fills=TAKEN_SLOTS,
+    why_not=_why_not,
+    warn=installs_engine(_ENGINE),
+    options=import_early,
+    load=_load,
+    verify=graph_ran(quantized=False),
+    slow_to_prepare=True,
+    engine=_ENGINE,
+    conflicts={**conflicts("optimum_onnxruntime"), "prompt_lookup": _NO_STEPS_BACK},
+)
