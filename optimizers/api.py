@@ -18,10 +18,11 @@ from types import MappingProxyType
 from typing import TypedDict, Unpack
 
 from optimizers import checkpoints, machine, planning
+from optimizers import engines as environments
 from optimizers.errors import ChoiceError, LeversError, RunNotFound
 from optimizers.manager import Manager, finished
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
-from optimizers.schema import Checkpoint, Choice, Machine, Obstacle, Plan, Way, Workload
+from optimizers.schema import Checkpoint, Choice, EngineState, Machine, Obstacle, Plan, Way, Workload
 from optimizers.settings import settings
 from optimizers.store import Store
 from optimizers.tasks import text_generation
@@ -93,6 +94,22 @@ def prepare(model: str, progress: Progress | None = None, folders: bool = True) 
     with _lock:
         _facts[key] = checkpoint, _stamp(checkpoint)
     return checkpoint
+
+
+def engines() -> tuple[EngineState, ...]:
+    """The engines that run in environments of their own, installed or not."""
+    return environments.states(settings())
+
+
+def install_engine(name: str, progress: Progress | None = None) -> None:
+    """Install an engine's environment now instead of on its first use; nothing happens when it is here. `progress` as
+    in `prepare`. Raises UsageError for an unknown name, EngineError."""
+    environments.ready(name, progress or (lambda text, share: None))
+
+
+def remove_engine(name: str) -> int:
+    """Remove an engine's environments, outdated ones too; the bytes freed. Raises UsageError, EngineError."""
+    return environments.remove(name)
 
 
 def choose(

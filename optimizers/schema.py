@@ -1,8 +1,8 @@
 """The frozen records that travel between rooms, up to the finished run, and their JSON form.
 
 Covers what is chosen (Choice, Workload), what is known (Machine, Checkpoint), what will be done (Variant, Plan), what
-was measured (Timing, Sample, Memory, Census, Measurement, Record). The finished run (run.json) is in
-`results.py`; what a worker and its manager say to each other is in `protocol.py`. Holds no logic beyond JSON.
+was measured (Timing, Sample, Memory, Census, Measurement, Record). The finished run (run.json) is in `results.py`; what
+a worker and its manager say to each other is in `protocol.py`. Holds no logic; the JSON form's is in `jsonform.py`.
 
 Units: seconds in `*_s`, bytes in `*_bytes`, shares between 0 and 1.
 """
@@ -10,10 +10,10 @@ Units: seconds in `*_s`, bytes in `*_bytes`, shares between 0 and 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import TypeAdapter
-
+from optimizers.jsonform import from_json as from_json
+from optimizers.jsonform import to_json as to_json
 from optimizers.scores import PassageScores, StretchScore
 
 Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime", "checkpoint"]
@@ -378,22 +378,3 @@ class Record:
     replica_samples: tuple[Sample, ...] = ()
     reason: str | None = None
     notes: tuple[str, ...] = ()
-
-
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
-
-
-def to_json(record: object, kind: Any = None, indent: int | None = None) -> str:
-    """The JSON text of a record; `kind` names a union when the record is one of its members."""
-    return _adapter(kind or type(record)).dump_json(record, indent=indent).decode()
-
-
-def from_json(kind: Any, text: str | bytes) -> Any:
-    """The record of type `kind` in `text`, every field checked. Raises pydantic.ValidationError."""
-    return _adapter(kind).validate_json(text)

@@ -23,6 +23,7 @@ RANKS = {
     "results": 0,
     "protocol": 0,
     "settings": 0,
+    "jsonform": 0,
     "keeping": 0,
     "leash": 0,
     "engines": 0,

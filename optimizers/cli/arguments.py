@@ -30,7 +30,11 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("model", nargs="?", metavar="MODEL", help="also judge them for this model")
     models = commands.add_parser("models", help="packaged and cached checkpoints")
     runs = commands.add_parser("runs", help="the history, newest first")
-    for command in (listing, models, runs):
+    engines = commands.add_parser("engines", help="engines in environments of their own: list, install, remove")
+    change = engines.add_mutually_exclusive_group()
+    change.add_argument("--install", metavar="ID", help="install its environment now, not on its first use")
+    change.add_argument("--remove", metavar="ID", help="remove its environment; the next use installs it again")
+    for command in (listing, models, runs, engines):
         command.add_argument("--json", action="store_true", help="write JSON, and nothing else, to stdout")
     return top
 

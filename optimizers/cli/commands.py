@@ -44,6 +44,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "techniques": _techniques,
         "models": _models,
         "runs": _runs,
+        "engines": _engines,
     }
     try:
         code = commands[options.command](options)
@@ -128,6 +129,17 @@ def _runs(options: argparse.Namespace) -> int:
         _write(_listed("runs", entries))
     else:
         _show(tables.runs(entries) if entries else Text("No runs are kept yet."))
+    return DONE
+
+
+def _engines(options: argparse.Namespace) -> int:
+    if options.install:
+        api.install_engine(options.install, _Progress(_console(stderr=options.json)).fetching)
+    if options.remove:
+        freed = api.remove_engine(options.remove)
+        _console(stderr=True).print(Text(f"{figures.size(freed)} were freed."))
+    entries = api.engines()
+    _write(_listed("engines", entries)) if options.json else _show(tables.engines(entries))
     return DONE
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from optimizers.cli import figures
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, VariantResult
+from optimizers.schema import EngineState
 
 WIDE = 150
 Column = tuple[str, list[str]]
@@ -78,6 +79,20 @@ def models(entries: Sequence[ModelEntry]) -> RenderableType:
             ("size", [figures.size(entry.disk_bytes) for entry in entries]),
             ("here", ["yes" if entry.cached else "to fetch" for entry in entries]),
             ("note", [figures.one_line(entry.note) for entry in entries]),
+        ]
+    )
+
+
+def engines(entries: Sequence[EngineState]) -> RenderableType:
+    """The engines that run in environments of their own."""
+    absent = {True: "on first use", False: "not allowed here"}
+    return _table(
+        [
+            ("id", [entry.id for entry in entries]),
+            ("what", [entry.title for entry in entries]),
+            ("size", [figures.size(entry.size_bytes) for entry in entries]),
+            ("here", ["yes" if entry.installed else absent[entry.allowed] for entry in entries]),
+            ("versions", [", ".join(entry.requirements) for entry in entries]),
         ]
     )
 

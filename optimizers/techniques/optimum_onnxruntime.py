@@ -12,14 +12,22 @@ from collections.abc import Callable
 from typing import Any
 
 from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
-from optimizers.techniques.base import LoadContext, Technique
+from optimizers.techniques.base import Effort, LoadContext, Technique
 from optimizers.techniques.graphs.loading import import_early
 from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, conflicts, graph_ran
-from optimizers.techniques.shared import already_quantized, installs_engine, lacks_engine, lacks_package
+from optimizers.techniques.shared import (
+    already_quantized,
+    installs_engine,
+    lacks_engine,
+    lacks_package,
+    processors_only,
+)
 
+_TITLE = "ONNX Runtime through Optimum"
 _ENGINE = "optimum_onnx"
 _SOURCE = "Optimum documentation, ONNX Runtime: huggingface.co/docs/optimum-onnx"
 
+_EXPORT_S_PER_PARAMETER = 1e-6
 _NO_STEPS_BACK = "Prompt lookup takes guesses back, which Optimum's model class does not support."
 
 # Decoders of which Optimum 2.1 with transformers 4.57 wrote a graph that agrees with PyTorch in transformers 5 (KL
@@ -33,6 +41,7 @@ ARCHITECTURES = frozenset(
 
 def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
     missing = lacks_package(machine, "onnxruntime") or lacks_engine(machine, _ENGINE)
+    missing = missing or processors_only(machine, _TITLE)
     if missing is not None or checkpoint is None:
         return missing
     return already_quantized(checkpoint) or _unknown(checkpoint)
@@ -57,7 +66,7 @@ def _load(context: LoadContext, stage: Callable[[str], None]) -> Any:
 TECHNIQUE = Technique(
     id="optimum_onnxruntime",
     slot="runtime",
-    title="ONNX Runtime through Optimum",
+    title=_TITLE,
     summary="The model exported to ONNX and run by Optimum's model class, the way that its documentation shows.",
     promises=(
         Promise(
@@ -71,6 +80,7 @@ TECHNIQUE = Technique(
     load=_load,
     verify=graph_ran(quantized=False),
     slow_to_prepare=True,
+    effort=Effort(once_s_per_parameter=_EXPORT_S_PER_PARAMETER),
     engine=_ENGINE,
     conflicts={**conflicts("optimum_onnxruntime"), "prompt_lookup": _NO_STEPS_BACK},
 )

@@ -23,7 +23,7 @@ PATIENCE_S = 240.0
 class WorkerProcess:
     """A worker, started as a runner starts it. `tokens` and `stages` collect what came before each closing event."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, python: Path | None = None) -> None:
         command_read, self.commands = os.pipe()
         self.events, event_write = os.pipe()
         self.log = log
@@ -33,7 +33,7 @@ class WorkerProcess:
         with log.open("wb") as sink:
             self.process = subprocess.Popen(
                 [
-                    sys.executable,
+                    str(python or sys.executable),
                     "-m",
                     "optimizers.worker",
                     "--commands",
