@@ -78,15 +78,22 @@ class Member:
     def _interpreter(self) -> Path | None:
         """The interpreter of the engine that a technique of this variant names."""
         name = next((technique.engine for technique in known(self.variant.techniques) if technique.engine), None)
+        if name is None:
+            return None
+        stage = self.board.live.snapshot().stage
         try:
-            return engines.ready(name, self._installing) if name is not None else None
+            return engines.ready(name, self._installing)
         except EngineError as error:
             raise self._broken(WorkerError(error.reason, error.remedy)) from error
+        finally:
+            self.board.live.stage(stage)
 
     def _installing(self, text: str, share: float | None) -> None:
-        """News of an installation. Raises Cancelled, which ends it, when the run was stopped."""
+        """News of an installation: the whole run waits for it. Raises Cancelled, which ends it, when the run was
+        stopped."""
         if self.board.stopped.is_set():
             raise Cancelled("The comparison was stopped.")
+        self.board.live.stage(text)
         self._doing(text if share is None else f"{text}: {share * 100:.0f} %")
 
     def load(self, longest_tokens: int) -> protocol.Loaded:

@@ -52,11 +52,12 @@ def tokenizer(folder: Path) -> Any:
     where: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     path = folder / _TOKENIZER_CONFIG
     said = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    named = str(said.get("tokenizer_class"))
+    named = said.get("tokenizer_class")
     if int(transformers.__version__.split(".")[0]) >= 5 or not (folder / "tokenizer.json").is_file():
         return transformers.AutoTokenizer.from_pretrained(folder, **where)
     if isinstance(said.get("extra_special_tokens"), list):
         # a list in 5; in 4 this is a table of names, and the list has another name
         where |= {"extra_special_tokens": {}, "additional_special_tokens": said["extra_special_tokens"]}
-    kind = transformers.AutoTokenizer if hasattr(transformers, named) else transformers.PreTrainedTokenizerFast
+    auto = not isinstance(named, str) or hasattr(transformers, named)
+    kind = transformers.AutoTokenizer if auto else transformers.PreTrainedTokenizerFast
     return kind.from_pretrained(folder, **where)
