@@ -18,38 +18,25 @@ writes a graph that does not load where embedding and head are tied (builder 0.1
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from optimizers.schema import Promise
-from optimizers.techniques.base import Effort, Technique
-from optimizers.techniques.graphs.loading import import_early, loader
-from optimizers.techniques.graphs.recipes import (
-    GRAPH_S_PER_PARAMETER,
-    TAKEN_SLOTS,
-    Recipe,
-    conflicts,
-    graph_ran,
-    warn_quantized,
-    why_not,
-)
+from optimizers.techniques.graphs.loading import loader
+from optimizers.techniques.graphs.recipes import Recipe, conflicts
+from optimizers.techniques.onnxruntime_int8 import TECHNIQUE as INT8
 
 _SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
 
-TECHNIQUE = Technique(
+TECHNIQUE = replace(
+    INT8,
     id="onnxruntime_int4",
-    slot="runtime",
     title="ONNX Runtime, 4-bit weights",
     summary="The ONNX Runtime graph with its weights in 4 bits, each block of 32 with a scale of its own.",
     promises=(
         Promise("Much smaller: 4-bit weights", "under 0.25x the bytes", _SOURCE, "weights_bytes", None, 0.25),
         Promise("Faster where memory is the limit", "faster than fp32", _SOURCE, "decode", 1.0, None),
     ),
-    also_fills=TAKEN_SLOTS,
-    why_not=why_not,
-    warn=warn_quantized,
-    options=import_early,
     load=loader(Recipe("int4")),
-    verify=graph_ran(quantized=True),
     linear_bytes=0.5 + 4 / 32,
-    slow_to_prepare=True,
     conflicts=conflicts("onnxruntime_int4"),
-    effort=Effort(slowdown=0.4, once_s_per_parameter=GRAPH_S_PER_PARAMETER),
 )

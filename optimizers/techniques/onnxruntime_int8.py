@@ -8,38 +8,29 @@ traced is quantized the same way by onnxruntime's own quantizer.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from optimizers.schema import Promise
-from optimizers.techniques.base import Effort, Technique
-from optimizers.techniques.graphs.loading import import_early, loader
-from optimizers.techniques.graphs.recipes import (
-    GRAPH_S_PER_PARAMETER,
-    TAKEN_SLOTS,
-    Recipe,
-    conflicts,
-    graph_ran,
-    warn_quantized,
-    why_not,
-)
+from optimizers.techniques.base import Effort
+from optimizers.techniques.graphs.loading import loader
+from optimizers.techniques.graphs.recipes import GRAPH_S_PER_PARAMETER, Recipe, conflicts, graph_ran, warn_quantized
+from optimizers.techniques.onnxruntime import TECHNIQUE as GRAPH
 
 _SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
 
-TECHNIQUE = Technique(
+TECHNIQUE = replace(
+    GRAPH,
     id="onnxruntime_int8",
-    slot="runtime",
     title="ONNX Runtime, 8-bit weights",
     summary="The ONNX Runtime graph with its weights in 8 bits, each block of 32 with a scale of its own.",
     promises=(
         Promise("Smaller: 8-bit weights", "smaller than fp32", _SOURCE, "weights_bytes", None, 0.55),
         Promise("Faster on processors with 8-bit instructions", "faster than fp32", _SOURCE, "decode", 1.0, None),
     ),
-    also_fills=TAKEN_SLOTS,
-    why_not=why_not,
     warn=warn_quantized,
-    options=import_early,
     load=loader(Recipe("int8")),
     verify=graph_ran(quantized=True),
     linear_bytes=1 + 4 / 32,
-    slow_to_prepare=True,
     conflicts=conflicts("onnxruntime_int8"),
     effort=Effort(slowdown=0.4, once_s_per_parameter=GRAPH_S_PER_PARAMETER),
 )
