@@ -87,6 +87,18 @@ class Spread:
     p90: float | None
     median: float
     min: float
+    p999: float | None = None
+    p10: float | None = None
+    p5: float | None = None
+    p1: float | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its standard error, None where it cannot be said."""
+
+    value: float
+    se: float | None
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,12 @@ class Interval:
 @dataclass(frozen=True)
 class TextQuality:
     """Quality on the text written by people. `one_pass` says whether the figures come from one pass per window (True)
-    or, where that disagreed with the timed path, from the first positions through the timed path (False)."""
+    or, where that disagreed with the timed path, from the first positions through the timed path (False).
+
+    The figures are those that llama.cpp's perplexity tool reports under --kl-divergence: `log_perplexity_ratio` is
+    ln(variant / baseline) with an error that knows how the two go together, `correlation` that of their
+    log-probabilities. `kl_interval` is a bootstrap over windows, because tokens that stand together do not differ by
+    themselves; None under two windows."""
 
     positions: int
     one_pass: bool
@@ -120,6 +137,13 @@ class TextQuality:
     delta_p: Spread
     rms_delta_p: float
     left_out: int = 0
+    perplexity_se: float | None = None
+    baseline_perplexity_se: float | None = None
+    log_perplexity_ratio: Estimate | None = None
+    perplexity_difference: Estimate | None = None
+    correlation: float | None = None
+    rms_delta_p_se: float | None = None
+    kl_interval: Interval | None = None
 
 
 @dataclass(frozen=True)

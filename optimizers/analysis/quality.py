@@ -104,7 +104,7 @@ def quality(variant: Measurement, baseline: Measurement, seed: int, same_tokeniz
     answers = answer_passages(variant) if same_tokenizer else []
     pooled = positions(answers)
     found = divergence.divergences(variant, baseline) if same_tokenizer else ()
-    text = text_quality(variant, logit_noise(baseline)) if same_tokenizer else None
+    text = text_quality(variant, logit_noise(baseline), abs(seed)) if same_tokenizer else None
     by_bytes = per_byte(variant, baseline, same_tokenizer, abs(seed))
     if not (pooled.kl_divergence or found or text or by_bytes):
         return None
@@ -122,15 +122,17 @@ def quality(variant: Measurement, baseline: Measurement, seed: int, same_tokeniz
     )
 
 
-def text_quality(variant: Measurement, noise: float | None) -> TextQuality | None:
+def text_quality(variant: Measurement, noise: float | None, seed: int) -> TextQuality | None:
     """Quality on the text written by people; None when it was not scored."""
     windows = text_passages(variant)
     timed = [passage for passage in variant.scores if passage.name == TIMED_TEXT]
     one_pass = bool(windows) and path_disagreement(variant, noise) is None
-    found = positions(windows if one_pass else timed)
+    shown = windows if one_pass else timed
+    found = positions(shown)
     kl = statistics.spread(found.kl_divergence)
     same_top = statistics.rate(sum(found.same_top), len(found.same_top))
-    shift = statistics.delta_p(found.variant_logprob, found.baseline_logprob)
+    ours, theirs = found.variant_logprob, found.baseline_logprob
+    shift = statistics.delta_p(ours, theirs)
     delta = statistics.spread(shift)
     if kl is None or same_top is None or delta is None:
         return None
@@ -139,12 +141,19 @@ def text_quality(variant: Measurement, noise: float | None) -> TextQuality | Non
         one_pass=one_pass,
         kl_divergence=kl,
         same_top=same_top,
-        perplexity=statistics.perplexity(found.variant_logprob),
-        baseline_perplexity=statistics.perplexity(found.baseline_logprob),
-        perplexity_ratio=statistics.perplexity_ratio(found.variant_logprob, found.baseline_logprob),
+        perplexity=statistics.perplexity(ours),
+        baseline_perplexity=statistics.perplexity(theirs),
+        perplexity_ratio=statistics.perplexity_ratio(ours, theirs),
         delta_p=delta,
         rms_delta_p=statistics.root_mean_square(shift),
         left_out=found.left_out,
+        perplexity_se=statistics.perplexity_error(ours),
+        baseline_perplexity_se=statistics.perplexity_error(theirs),
+        log_perplexity_ratio=statistics.log_perplexity_ratio(ours, theirs),
+        perplexity_difference=statistics.perplexity_difference(ours, theirs),
+        correlation=statistics.correlation(ours, theirs),
+        rms_delta_p_se=statistics.root_mean_square_error(shift),
+        kl_interval=statistics.bootstrap_mean([positions([passage]).kl_divergence for passage in shown], seed),
     )
 
 

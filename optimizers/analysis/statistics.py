@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from optimizers.results import Interval, Rate, Spread, Stat
+from optimizers.results import Estimate, Interval, Rate, Spread, Stat
 
 Z_95 = 1.959963984540054
 RESAMPLES = 2000
-# A percentile is shown when at least one position in expectation lies above it.
-PERCENTILE_NEEDS = {99: 100, 95: 20, 90: 10}
+# A percentile is shown when at least one position in expectation lies beyond it.
+PERCENTILE_NEEDS = {99.9: 1000, 99: 100, 95: 20, 90: 10, 10: 10, 5: 20, 1: 100}
 _LARGEST_EXPONENT = 700.0
 
 
@@ -45,12 +45,12 @@ def paired_ratio(pairs: Sequence[tuple[float, float]]) -> Interval | None:
         return None
     logs = [math.log(first) - math.log(second) for first, second in pairs]
     n = len(logs)
-    mean = math.fsum(logs) / n
+    middle = math.fsum(logs) / n
     if n < 2:
-        return Interval(exp(mean), None, None)
-    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in logs) / (n - 1))
+        return Interval(exp(middle), None, None)
+    deviation = math.sqrt(math.fsum((x - middle) ** 2 for x in logs) / (n - 1))
     half = float(special.stdtrit(n - 1, 0.975)) * deviation / math.sqrt(n)
-    return Interval(exp(mean), exp(mean - half), exp(mean + half))
+    return Interval(exp(middle), exp(middle - half), exp(middle + half))
 
 
 def spread(values: Sequence[float]) -> Spread | None:
@@ -72,6 +72,10 @@ def spread(values: Sequence[float]) -> Spread | None:
         p90=percentiles[90],
         median=float(np.median(array)),
         min=float(array.min()),
+        p999=percentiles[99.9],
+        p10=percentiles[10],
+        p5=percentiles[5],
+        p1=percentiles[1],
     )
 
 
@@ -89,17 +93,60 @@ def perplexity(logprobs: Sequence[float]) -> float:
     return exp(-math.fsum(logprobs) / len(logprobs))
 
 
-def perplexity_ratio(variant: Sequence[float], baseline: Sequence[float]) -> Interval:
-    """Perplexity of the variant over the baseline's on the same tokens, from their log-probabilities in nats.
+def log_perplexity_ratio(variant: Sequence[float], baseline: Sequence[float]) -> Estimate:
+    """ln of the variant's perplexity over the baseline's on the same tokens, from their log-probabilities in nats.
 
-    The log-ratio's variance is var(variant) + var(baseline) - 2 cov, each over n - 1 (llama.cpp's perplexity tool),
-    which is the variance of the difference per token; the interval is exp(mean +- 1.96 se). Needs at least one."""
-    difference = np.asarray(baseline, dtype=np.float64) - np.asarray(variant, dtype=np.float64)
-    mean = float(difference.mean())
-    if len(difference) < 2:
-        return Interval(exp(mean), None, None)
-    se = math.sqrt(float(difference.var()) / (len(difference) - 1))
-    return Interval(exp(mean), exp(mean - Z_95 * se), exp(mean + Z_95 * se))
+    The variance is var(variant) + var(baseline) - 2 cov, each over n - 1 (llama.cpp's perplexity tool), which is the
+    variance of the difference per token. Needs at least one."""
+    return mean(np.asarray(baseline, dtype=np.float64) - np.asarray(variant, dtype=np.float64))
+
+
+def perplexity_ratio(variant: Sequence[float], baseline: Sequence[float]) -> Interval:
+    """Perplexity of the variant over the baseline's on the same tokens: exp of `log_perplexity_ratio`, with the
+    interval exp(value +- 1.96 se). Needs at least one."""
+    log = log_perplexity_ratio(variant, baseline)
+    if log.se is None:
+        return Interval(exp(log.value), None, None)
+    return Interval(exp(log.value), exp(log.value - Z_95 * log.se), exp(log.value + Z_95 * log.se))
+
+
+def mean(values: Sequence[float] | NDArray[np.float64]) -> Estimate:
+    """The mean with its standard error sqrt((E[x^2] - E[x]^2) / (n - 1)); needs at least one value."""
+    array = np.asarray(values, dtype=np.float64)
+    se = math.sqrt(float(array.var()) / (len(array) - 1)) if len(array) > 1 else None
+    return Estimate(float(array.mean()), se)
+
+
+def perplexity_error(logprobs: Sequence[float]) -> float | None:
+    """Standard error of `perplexity`: itself times that of its logarithm (first order, as llama.cpp's tool has it)."""
+    se = mean(logprobs).se
+    return None if se is None else perplexity(logprobs) * se
+
+
+def perplexity_difference(variant: Sequence[float], baseline: Sequence[float]) -> Estimate:
+    """Perplexity of the variant less the baseline's on the same tokens. With P and Q the two perplexities and s, t the
+    errors of their logarithms the variance is (P s)^2 + (Q t)^2 - 2 P Q cov / (n - 1) (llama.cpp's perplexity tool)."""
+    ours, theirs = perplexity(variant), perplexity(baseline)
+    first, second = np.asarray(variant, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
+    if len(first) < 2:
+        return Estimate(ours - theirs, None)
+    scaled = ours * first - theirs * second
+    return Estimate(ours - theirs, math.sqrt(float(scaled.var()) / (len(scaled) - 1)))
+
+
+def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Pearson's correlation; None under two values or where one side does not vary."""
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if len(one) < 2 or not one.std() or not other.std():
+        return None
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def root_mean_square_error(values: Sequence[float]) -> float | None:
+    """Standard error of `root_mean_square`: that of the mean square over twice the root (llama.cpp's perplexity tool);
+    None where it cannot be said."""
+    root, se = root_mean_square(values), mean([x * x for x in values]).se
+    return None if se is None or not root else 0.5 * se / root
 
 
 def delta_p(variant: Sequence[float], baseline: Sequence[float]) -> list[float]:
