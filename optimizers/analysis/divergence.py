@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import zip_longest
 
-from optimizers.results import Divergence
+from optimizers.quality import Divergence
 from optimizers.schema import Measurement, Output
 from optimizers.scores import PassageScores
 

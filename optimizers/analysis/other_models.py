@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from optimizers.analysis.per_byte import paths_apart
-from optimizers.results import Caveat, PerByte, VariantResult
+from optimizers.quality import PerByte
+from optimizers.results import Caveat, VariantResult
 from optimizers.schema import Measurement
 
 LIKE_TOKENS = 0.02

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from optimizers.analysis import statistics
-from optimizers.results import Interval, PerByte
+from optimizers.quality import Interval, PerByte
 from optimizers.schema import Measurement
 from optimizers.scores import StretchScore
 

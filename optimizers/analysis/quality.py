@@ -16,7 +16,7 @@ from statistics import fmean
 
 from optimizers.analysis import divergence, statistics
 from optimizers.analysis.per_byte import per_byte
-from optimizers.results import Quality, TextQuality
+from optimizers.quality import Quality, TextQuality
 from optimizers.schema import Measurement
 from optimizers.scores import PassageScores
 

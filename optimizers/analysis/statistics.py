@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from optimizers.results import Estimate, Interval, Rate, Spread, Stat
+from optimizers.quality import Estimate, Interval, Rate, Spread
+from optimizers.results import Stat
 
 Z_95 = 1.959963984540054
 RESAMPLES = 2000

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 
 from optimizers.analysis import requests
 from optimizers.analysis.statistics import exp, paired_ratio
-from optimizers.results import Interval, NoiseFloor, Ratio, Verdict, VersusBaseline
+from optimizers.quality import Interval
+from optimizers.results import NoiseFloor, Ratio, Verdict, VersusBaseline
 from optimizers.schema import Memory, Sample, Timing
 
 LEAST_FLOOR = 0.02

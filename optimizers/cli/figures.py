@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from optimizers.results import MARKS, Payback, Quality, Ratio, Stat
+from optimizers.quality import Quality
+from optimizers.results import MARKS, Payback, Ratio, Stat
 from optimizers.runners.logs import plain
 
 NOTHING = "–"

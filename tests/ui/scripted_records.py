@@ -4,21 +4,8 @@ from __future__ import annotations
 
 import planning_records as records
 
-from optimizers.results import (
-    Interval,
-    Latency,
-    Payback,
-    PromiseResult,
-    Quality,
-    Rate,
-    Ratio,
-    Spread,
-    Stat,
-    TechniqueRow,
-    TextQuality,
-    VariantResult,
-    VersusBaseline,
-)
+from optimizers.quality import Interval, Quality, Rate, Spread, TextQuality
+from optimizers.results import Latency, Payback, PromiseResult, Ratio, Stat, TechniqueRow, VariantResult, VersusBaseline
 from optimizers.schema import (
     Census,
     Cost,

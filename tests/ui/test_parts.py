@@ -10,7 +10,8 @@ from scripted import Script
 from scripted_records import CENSUS, HOSTILE, ROWS
 
 from optimizers.errors import ChoiceError, RunNotFound
-from optimizers.results import Interval, PerByte, PromiseResult, Quality
+from optimizers.quality import Interval, PerByte, Quality
+from optimizers.results import PromiseResult
 from optimizers.schema import SkippedModule
 from optimizers.ui import details_view, figures, form, handlers, results_view, texts, watching
 

@@ -12,7 +12,8 @@ from analysis_records import STEPS, caveat_ids, result, two
 
 from optimizers.analysis import compare
 from optimizers.analysis.verdicts import verdict
-from optimizers.results import Interval, Run, Stat
+from optimizers.quality import Interval
+from optimizers.results import Run, Stat
 from optimizers.schema import Obstacle, from_json, to_json
 from optimizers.scores import Candidate, Disagreement
 

@@ -14,7 +14,8 @@ from analysis_records import STEPS, result
 from optimizers.analysis import compare
 from optimizers.analysis.quality_words import quality_word
 from optimizers.analysis.recommendation import word_of
-from optimizers.results import PerByte, Run
+from optimizers.quality import PerByte
+from optimizers.results import Run
 from optimizers.schema import Record, from_json, to_json
 from optimizers.scores import StretchScore
 

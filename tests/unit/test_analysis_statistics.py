@@ -9,7 +9,8 @@ import pytest
 
 from optimizers.analysis import statistics
 from optimizers.analysis.quality_words import quality_word
-from optimizers.results import Interval, Rate, Stat
+from optimizers.quality import Interval, Rate
+from optimizers.results import Stat
 
 CLOSE = 1e-12
 

@@ -19,7 +19,8 @@ from optimizers import charts
 from optimizers.analysis import compare
 from optimizers.charts import style
 from optimizers.charts.quality import NEARLY_ZERO
-from optimizers.results import Interval, PerByte, Quality, Run
+from optimizers.quality import Interval, PerByte, Quality
+from optimizers.results import Run
 
 LONG = "fp32+sdpa+torchao_int8_weight_only"
 HOSTILE = '<a href="javascript:alert(1)">bf16</a>+$x^2$&\x1b[31m'

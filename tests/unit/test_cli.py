@@ -20,7 +20,8 @@ from rich.console import Console
 from optimizers import analysis, api
 from optimizers.cli import figures, main
 from optimizers.cli.tables import finished, going_on
-from optimizers.results import Interval, Lane, LiveRun, PerByte, Quality, Run
+from optimizers.quality import Interval, PerByte, Quality
+from optimizers.results import Lane, LiveRun, Run
 from optimizers.schema import Cost, from_json
 
 ROOT = Path(__file__).parent.parent.parent
