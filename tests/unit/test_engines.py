@@ -183,6 +183,13 @@ def test_who_waits_for_another_installation_can_be_stopped(engine: files.Engine)
         holder.join()
 
 
+def test_one_that_takes_too_long_is_ended(engine: files.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "INSTALL_TIMEOUT_S", -60.0)
+    with pytest.raises(EngineError, match="took longer than -1 minutes and was ended"):
+        environments.install(engine, root(), silent, Pip())
+    assert [path.suffix for path in root().iterdir()] == [".lock"]
+
+
 def test_too_little_room_is_said_before_anything_is_fetched(
     engine: files.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
