@@ -234,8 +234,8 @@ def _package_folders(folder: Path) -> list[Path]:
 
 
 def _own_paths() -> list[str]:
-    """Where this program's own packages are found, in order."""
-    return [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+    """Where this program's own packages are found, in order: every place with an installed distribution in it."""
+    return [entry for entry in sys.path if any(Path(entry).glob("*.dist-info"))]
 
 
 def _shared(engine: Engine) -> list[str]:
