@@ -72,10 +72,10 @@ def _skipped(graph: Any, initializers: dict[str, Any]) -> tuple[SkippedModule, .
     """Layers whose weights are plain numbers: products, and the table of embeddings."""
     causes: dict[str, list[str]] = {}
     for node in graph.node:
-        weights = [initializers[name] for name in node.input if name in initializers]
-        two_dimensional = any(len(weight.dims) == 2 for weight in weights)
-        if node.op_type in ("MatMul", "Gemm") and two_dimensional:
+        # a product's constant may hold several matrices, one for each expert; a table is two-dimensional
+        widest = max((len(initializers[name].dims) for name in node.input if name in initializers), default=0)
+        if node.op_type in ("MatMul", "Gemm") and widest >= 2:
             causes.setdefault("product left in floating point", []).append(node.name)
-        elif node.op_type == "Gather" and two_dimensional:
+        elif node.op_type == "Gather" and widest == 2:
             causes.setdefault("embedding table: rows are looked up, not multiplied", []).append(node.name)
     return tuple(SkippedModule(names[0], why, len(names)) for why, names in causes.items())
