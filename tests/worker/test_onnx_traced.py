@@ -6,6 +6,7 @@ Byte counts are worked out by hand. The fp32 graph is traced once for the whole 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ import pytest
 import tiny
 import torch
 from driver import WorkerProcess
+from safetensors.numpy import load_file, save_file
 
 from optimizers.errors import WorkerError
 from optimizers.protocol import Answered, CensusTaken, MemoryTaken, RunRequest, TakeCensus, TakeMemory
-from optimizers.techniques.graphs import decoder, facts, gate, tracing
+from optimizers.techniques.graphs import decoder, export, facts, gate, tracing
 from optimizers.techniques.graphs.loading import find_or_write
+from optimizers.techniques.graphs.names import GRAPH, REFERENCE
 from optimizers.techniques.graphs.recipes import Recipe
 
 # The tiny GPT-2: vocabulary 384, width 64, 2 layers, inner width 256, 256 learned positions, tied.
@@ -118,6 +121,19 @@ def test_every_layer_of_the_8_bit_graph_is_converted_and_the_tables_are_named(
     (tables,) = read.skipped
     assert tables.count == 2
     assert "embedding table" in tables.why
+
+
+def test_a_graph_of_another_model_is_not_quantized(exported_gpt2: tiny.Exported, tmp_path: Path) -> None:
+    folder = tmp_path / "graph"
+    shutil.copytree(exported_gpt2.fp32, folder)
+    kept = load_file(folder / REFERENCE)
+    save_file(
+        {name: value[..., ::-1].copy() if value.ndim == 2 else value for name, value in kept.items()},
+        folder / REFERENCE,
+    )
+    with pytest.raises(WorkerError, match="single prompt"):
+        export.make("exporter", str(folder), tmp_path, "int8", [])
+    assert not (tmp_path / GRAPH).exists()
 
 
 def test_the_4_bit_graph_converts_the_embedding_of_words_too(int4: Path, tiny_gpt2: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from optimizers import engines
 from optimizers.settings import EXPORT_TIMEOUT_S
-from optimizers.techniques.graphs import building, child, optimum, quantizing, reference, tracing
+from optimizers.techniques.graphs import building, child, gate, optimum, quantizing, reference, traced_graph, tracing
 from optimizers.techniques.graphs.names import GRAPH, REFERENCE
 from optimizers.techniques.graphs.recipes import Recipe
 
@@ -25,6 +25,7 @@ _STAGES = {
     "[torch.onnx] Translate the graph": "writing the ONNX graph: translating it, step 3 of 4",
     "[torch.onnx] Optimize the ONNX": "writing the ONNX graph: optimizing it, step 4 of 4 (the longest)",
     "Saving": "saving the ONNX graph",
+    "Checking": "holding the fp32 graph against PyTorch",
     "Quantizing": "quantizing the ONNX graph",
 }
 
@@ -58,7 +59,8 @@ def progress(text: str, layers: int) -> str | None:
 
 
 def make(road: str, folder: str, goal: Path, precision: str, options: list[str]) -> None:
-    """Write the graph and its reference into `goal`, in this process; for `folder` see `write`."""
+    """Write the graph and its reference into `goal`, in this process; for `folder` see `write`. Raises WorkerError when
+    a graph that is to be quantized is not the model."""
     if road == "optimum":
         optimum.export(Path(folder), goal)
         return
@@ -67,6 +69,8 @@ def make(road: str, folder: str, goal: Path, precision: str, options: list[str])
     elif precision == "fp32":
         tracing.make(folder, goal)
     else:
+        sys.stdout.write("Checking\n")
+        gate.check(traced_graph.Steps(Path(folder)), Path(folder), quantized=False)
         sys.stdout.write("Quantizing\n")
         quantizing.make(Path(folder), goal, precision)
         return

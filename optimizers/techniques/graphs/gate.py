@@ -3,7 +3,7 @@
 The reference is PyTorch's fp32 log-probabilities of two short texts, each alone, kept beside the graph when it was
 written. An fp32 graph must agree with it on one text, in the prompt's step and in single steps, and on both as a padded
 batch. A quantized graph differs by what it is (the run's quality figures say how much); there the padded batch must
-agree with the same texts alone.
+agree with the same texts alone, and a traced graph is held to fp32's measure before it is quantized (export.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from optimizers.errors import WorkerError
 from optimizers.techniques.graphs.names import REFERENCE
 
 LIMIT = 0.001
+# Products of whole numbers round their inputs, so that a difference in the last bit of a sum over masked positions can
+# move a value by a step: on SmolLM2-135M in 8 or 4 bits padding changed a traced graph by 0.0008, and answering token by
+# token instead of in one pass by 0.004. Padding on the wrong side changes it by 0.03 and more.
+QUANTIZED_LIMIT = 0.01
 _STEPS = 4
 _LONGEST = 300
 
@@ -40,12 +44,13 @@ def check(model: Any, folder: Path, quantized: bool) -> Agreement:
             "Leave ONNX Runtime out for this model.",
         ) from error
     wrong = found.padding if quantized else max(found.single, found.batch)
-    if not wrong < LIMIT:  # also when it is not a number
+    limit = QUANTIZED_LIMIT if quantized else LIMIT
+    if not wrong < limit:  # also when it is not a number
         against = "the same texts one by one" if quantized else "PyTorch in fp32"
         where = "in a padded batch" if quantized or found.single < LIMIT else "on a single prompt"
         raise WorkerError(
             f"The ONNX graph is not the model: {where} its probabilities are {wrong:.2g} nats (mean KL divergence) "
-            f"from {against}, and a right graph stays under {LIMIT}.",
+            f"from {against}, and a right graph stays under {limit}.",
             "It is not measured. Leave ONNX Runtime out for this model.",
         )
     return found

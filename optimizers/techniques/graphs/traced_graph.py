@@ -82,3 +82,15 @@ class TracedGraph:
         state.values = dict(zip(state.values, binding.get_outputs()[1:], strict=True))
         state.length += new
         return logits if POSITIONS in self._inputs else logits[:, positions]
+
+
+class Steps:
+    """A traced graph without a model around it: what the gate asks for, in the process that writes graphs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._graph = TracedGraph(folder, threads=1)
+
+    def step(self, ids: Any, mask: Any, state: GrowingKeyValues | None) -> tuple[Any, GrowingKeyValues]:
+        """Logits of the next `ids`, and the state after them."""
+        after = self._graph.start(*ids.shape) if state is None else state
+        return self._graph.step(after, ids, mask, 0), after
