@@ -92,7 +92,8 @@ def _once(techniques: Sequence[Technique], checkpoint: Checkpoint) -> float:
     """Seconds until a process can answer: start, load, prepare."""
     parameters = sum(technique.effort.once_s_per_parameter for technique in techniques)
     layers = sum(technique.effort.once_s_per_layer for technique in techniques)
-    return START_S + checkpoint.parameters * (LOAD_S_PER_PARAMETER + parameters) + checkpoint.layers * layers
+    own = sum(technique.effort.once_s(checkpoint) for technique in techniques)
+    return START_S + checkpoint.parameters * (LOAD_S_PER_PARAMETER + parameters) + checkpoint.layers * layers + own
 
 
 def _slowdown(techniques: Sequence[Technique], device: Device) -> float:

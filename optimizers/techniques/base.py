@@ -82,19 +82,25 @@ def _applied(census: Census, checkpoint: Checkpoint) -> Obstacle | None:
     return None
 
 
+def _no_time(checkpoint: Checkpoint) -> float:
+    return 0.0
+
+
 @dataclass(frozen=True)
 class Effort:
     """Roughly what a technique takes in time, for the estimate before a run; never shown as a measurement.
 
     slowdown, gpu_slowdown: seconds of a token on a processor or on a GPU, over those of plain PyTorch in fp32.
     rereads: every token reads the whole text before it again.
-    once_s_per_parameter, once_s_per_layer: seconds of preparing, the first time, before anything is cached."""
+    once_s_per_parameter, once_s_per_layer: seconds of preparing, the first time, before anything is cached.
+    once_s: further seconds of preparing, which depend on the kind of checkpoint."""
 
     slowdown: float = 1.0
     gpu_slowdown: float = 1.0
     rereads: bool = False
     once_s_per_parameter: float = 0.0
     once_s_per_layer: float = 0.0
+    once_s: Callable[[Checkpoint], float] = _no_time
 
 
 @dataclass(frozen=True)

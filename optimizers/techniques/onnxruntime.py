@@ -17,6 +17,7 @@ from optimizers.techniques.graphs.recipes import (
     Recipe,
     conflicts,
     graph_ran,
+    tracing_s,
     warn,
     why_not,
 )
@@ -41,5 +42,5 @@ TECHNIQUE = Technique(
     verify=graph_ran(quantized=False),
     slow_to_prepare=True,
     conflicts=conflicts("onnxruntime"),
-    effort=Effort(slowdown=0.8, once_s_per_parameter=GRAPH_S_PER_PARAMETER),
+    effort=Effort(slowdown=0.8, once_s_per_parameter=GRAPH_S_PER_PARAMETER, once_s=tracing_s),
 )

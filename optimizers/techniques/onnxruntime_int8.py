@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizers.schema import Promise
-from optimizers.techniques.base import Effort
 from optimizers.techniques.graphs.loading import loader
-from optimizers.techniques.graphs.recipes import GRAPH_S_PER_PARAMETER, Recipe, conflicts, graph_ran, warn_quantized
+from optimizers.techniques.graphs.recipes import Recipe, conflicts, graph_ran, warn_quantized
 from optimizers.techniques.onnxruntime import TECHNIQUE as GRAPH
 
 _SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
@@ -32,5 +31,5 @@ TECHNIQUE = replace(
     verify=graph_ran(quantized=True),
     linear_bytes=1 + 4 / 32,
     conflicts=conflicts("onnxruntime_int8"),
-    effort=Effort(slowdown=0.4, once_s_per_parameter=GRAPH_S_PER_PARAMETER),
+    effort=replace(GRAPH.effort, slowdown=0.4),
 )

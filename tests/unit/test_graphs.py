@@ -129,6 +129,8 @@ def test_an_architecture_that_the_builder_does_not_know_is_exported_and_takes_mi
     assert "GPT2LMHeadModel" in warning
     assert "minutes" in warning
     assert "minutes" not in (technique.warn(machine(), checkpoint()) or "")
+    assert technique.effort.once_s(gpt2()) > 30
+    assert technique.effort.once_s(checkpoint()) == 0
     without = technique.why_not(dataclasses.replace(machine(), packages={"onnxruntime": "1.32.0"}), gpt2())
     assert without is not None
     assert without.remedy == "Install it: pip install onnxscript"

@@ -17,8 +17,8 @@ from optimizers.techniques.graphs.names import REFERENCE
 
 LIMIT = 0.001
 # Products of whole numbers round their inputs, so that a difference in the last bit of a sum over masked positions can
-# move a value by a step: on SmolLM2-135M in 8 or 4 bits padding changed a traced graph by 0.0008, and answering token by
-# token instead of in one pass by 0.004. Padding on the wrong side changes it by 0.03 and more.
+# move a value by a step: on SmolLM2-135M in 8 or 4 bits padding changed a traced graph by 0.0008, and single steps
+# instead of one pass by 0.004. Padding on the wrong side changes it by 0.03 and more.
 QUANTIZED_LIMIT = 0.01
 _STEPS = 4
 _LONGEST = 300

@@ -24,6 +24,8 @@ PACKAGES: dict[Road, tuple[str, ...]] = {
 
 # Writing a graph of 135 million parameters took 7 to 10 seconds, and checking it against PyTorch a few more.
 GRAPH_S_PER_PARAMETER = 1e-7
+# Tracing the 30 layers of the same model took 92 to 97 seconds.
+_TRACE_S, _TRACE_S_PER_LAYER = 20.0, 2.5
 
 # Decoders of which builder.py of onnxruntime-genai 0.18 wrote a graph that agrees with PyTorch (KL under 1e-6, alone
 # and in a padded batch, on small random models: tests/worker/test_onnx_architectures.py). It lists more: those for GPUs
@@ -77,6 +79,11 @@ class Recipe:
 def road_of(checkpoint: Checkpoint) -> Road:
     """Who writes the graph of this architecture."""
     return "builder" if checkpoint.architecture in ARCHITECTURES else "exporter"
+
+
+def tracing_s(checkpoint: Checkpoint) -> float:
+    """Seconds that the exporter takes, roughly; 0 where the builder writes the graph."""
+    return 0.0 if road_of(checkpoint) == "builder" else _TRACE_S + checkpoint.layers * _TRACE_S_PER_LAYER
 
 
 def why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
