@@ -66,10 +66,15 @@ def _apart(others: Sequence[VariantResult]) -> str:
         by_bytes = item.quality.per_byte if item.quality else None
         if item.model is not None and by_bytes is not None and word_of(item) not in ACCEPTABLE:
             said.append(
-                f"{item.title} is another model, to be weighed by its answers: {_speed(item):.2f}x the speed and "
-                f"{_saving(item):.2f}x the bytes of weights, at {by_bytes.ratio.value:.2f}x the perplexity per byte."
+                f"{item.title} is another model, to be weighed by its answers: {_told_speed(item)}, "
+                f"{_saving(item):.2f}x the bytes of weights, {by_bytes.ratio.value:.2f}x the perplexity per byte."
             )
     return " ".join(said)
+
+
+def _told_speed(item: VariantResult) -> str:
+    decode = item.versus_baseline.decode if item.versus_baseline else None
+    return f"{decode.ratio:.2f}x the speed ({decode.verdict})" if decode else "a speed that was not measured"
 
 
 def _fastest(item: VariantResult, checkpoint: Checkpoint, apart: str) -> Recommendation:
