@@ -63,7 +63,7 @@ def _checkpoint(record: Record, measured: Sequence[Measurement]) -> Iterator[Cav
     checkpoint = record.plan.checkpoint
     another = {variant.key: variant.checkpoint for variant in record.plan.variants if variant.checkpoint}
     for key, other in another.items():
-        if other.low_bit_grid:
+        if other.low_bit_grid and other.low_bit_grid != checkpoint.low_bit_grid:  # said once for the whole run
             yield Caveat("low_bit_grid", other.low_bit_grid, "Judge 4-bit quality on its original checkpoint.", key)
     if checkpoint.low_bit_grid:
         own = [item for item in measured if item.variant not in another]

@@ -38,7 +38,7 @@ def caveats(results: Sequence[VariantResult], measurements: Sequence[Measurement
 
 def _another(result: VariantResult, found: PerByte | None) -> Caveat:
     model = result.model.id if result.model else ""
-    lead = f"{result.key} is another model ({model})"
+    lead = f"This is another model ({model})"
     if found is None:
         text = f"{lead}, and its quality could not be measured: the text could not be scored by its bytes."
         return Caveat("another_model", text, "Read its answers, and judge it by a test of your own.", result.key)
