@@ -238,6 +238,8 @@ def test_a_technique_knows_before_a_run_whether_its_engine_is_there(installed: b
         engines=(replace(state, installed=installed, allowed=allowed),),
     )
     obstacle, warning = technique.why_not(machine, None), technique.warn(machine, None)
+    unknown = replace(planning_records.checkpoint(), architecture="Gemma2ForCausalLM")
+    assert ("Gemma2" in str(technique.why_not(machine, unknown))) is (installed or allowed)
     assert (obstacle is None) is (installed or allowed)
     assert (warning is None) is installed
     if obstacle is not None:

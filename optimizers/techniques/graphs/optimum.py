@@ -39,9 +39,7 @@ class _Graph:
 
 
 class _OptimumModel(GraphBacked):
-    """What ORTModelForCausalLM lacks for a worker. Mixed into it by `_model_class`."""
-
-    input_names: Any
+    """What ORTModelForCausalLM lacks for a worker. Mixed into it by `model_class`."""
 
     def eval(self) -> Any:
         """Itself: a graph has no training mode."""
@@ -55,7 +53,8 @@ class _OptimumModel(GraphBacked):
 
 
 @lru_cache(maxsize=1)
-def _model_class() -> Any:
+def model_class() -> Any:
+    """Optimum's class with what it lacks."""
     from optimum.onnxruntime import ORTModelForCausalLM
 
     return type("OptimumModel", (_OptimumModel, ORTModelForCausalLM), {"__module__": __name__})
@@ -68,7 +67,6 @@ def load(context: LoadContext, stage: Callable[[str], None]) -> Any:
     import torch
 
     folder = Path(context.checkpoint.folder)
-
     check_window(folder, context.longest_tokens)
     start = time.perf_counter()
     graph = find_or_write(context.checkpoint, RECIPE, stage)
@@ -93,7 +91,7 @@ def _opened(graph: Path, checkpoint: Path, threads: int, prepare_s: float) -> An
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     own = checkpoint if (checkpoint / "generation_config.json").is_file() else graph
-    model = _model_class().from_pretrained(
+    model = model_class().from_pretrained(
         graph,
         local_files_only=True,
         provider="CPUExecutionProvider",
