@@ -130,7 +130,7 @@ def test_the_ladder_in_one_press(page: Page, scripted_page: str) -> None:
     page.goto(scripted_page)
     page.wait_for_selector(READY)
     expect(planned).to_have_text(["fp32+sdpa", "bf16+sdpa", "torchao_int8_weight_only+sdpa"])
-    page.click("#lv-ways label >> text=The ladder")
+    page.check("#lv-ways input[value=ladder]")
     expect(planned).to_have_text(steps)
     expect(page.locator("#lv-technique-compile input")).to_be_checked()
     for name in ("bf16", "compile", "torchao_int8_weight_only"):
@@ -138,9 +138,9 @@ def test_the_ladder_in_one_press(page: Page, scripted_page: str) -> None:
     expect(planned).to_have_text(steps)  # with nothing ticked it is the usual ladder
     page.check("#lv-technique-eager input")
     expect(planned).to_have_text(["fp32+sdpa", "eager+sdpa"])
-    page.click("#lv-ways label >> text=Each technique alone")
+    page.check("#lv-ways input[value=alone]")
     expect(page.locator("#lv-technique-eager input")).to_be_checked()
-    page.click("#lv-ways label >> text=The ladder")
+    page.check("#lv-ways input[value=ladder]")
     page.wait_for_selector(READY)
     page.click("#lv-compare")
     page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
