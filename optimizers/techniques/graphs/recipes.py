@@ -1,7 +1,9 @@
 """Which graphs can be written: recipes, the road that an architecture takes, and what stands in the way. Pure.
 
 The builder is onnxruntime-genai's, which writes a decoder's graph with fused operators directly instead of tracing it.
-The exporter is transformers', which traces any decoder whose cache is keys and values, and takes minutes.
+The exporter is transformers', which traces any decoder whose cache is keys and values, and takes minutes. It was tried
+on small random models of GPT-2, GPT-Neo, GPT-NeoX, GPT-J, OPT, Bloom, Falcon, StableLM and Phi: KL under 1e-7, alone
+and in a padded batch, and padding left their 8- and 4-bit graphs as they were.
 """
 
 from __future__ import annotations
