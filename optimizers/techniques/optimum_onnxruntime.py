@@ -27,7 +27,7 @@ _TITLE = "ONNX Runtime through Optimum"
 _ENGINE = "optimum_onnx"
 _SOURCE = "Optimum documentation, ONNX Runtime: huggingface.co/docs/optimum-onnx"
 
-_EXPORT_S_PER_PARAMETER = 1e-6
+_EXPORT_S_PER_PARAMETER = 5e-7
 _NO_STEPS_BACK = "Prompt lookup takes guesses back, which Optimum's model class does not support."
 
 # Decoders of which Optimum 2.1 with transformers 4.57 wrote a graph that agrees with PyTorch in transformers 5 (KL
