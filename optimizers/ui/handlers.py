@@ -49,8 +49,8 @@ def pick(raw: Any) -> Updates:
 
 
 def offer_others() -> Any:
-    """The models that can stand beside the one that is picked."""
-    return gr.Dropdown(choices=model_choices())
+    """The models that can stand beside the one that is picked. None comes first: an emptied field means the first."""
+    return gr.Dropdown(choices=[(words.ANOTHER_NONE, ""), *model_choices()])
 
 
 def pick_another(raw: Any) -> Updates:

@@ -213,8 +213,8 @@ def _another_step() -> AnotherStep:
         title, hint = words.SLOTS["checkpoint"]
         _html(Markup("<h3>{}</h3><p>{}</p>").format(title, hint), "lv-slot-checkpoint")
         name = gr.Dropdown(
-            [],
-            value=None,
+            [(words.ANOTHER_NONE, "")],
+            value="",
             label=words.ANOTHER_LABEL,
             info=words.ANOTHER_INFO if settings().allow_folders else words.ANOTHER_INFO_HOSTED,
             allow_custom_value=True,

@@ -56,6 +56,7 @@ ANOTHER_INFO = (
     "Optional. It answers the same prompts; pick one, or type a Hugging Face id or a folder, then press Enter."
 )
 ANOTHER_INFO_HOSTED = "Optional. It answers the same prompts; pick one, or type a Hugging Face id, then press Enter."
+ANOTHER_NONE = "No other checkpoint"
 ANOTHER_PLUS = "The name of another checkpoint cannot hold a plus sign."
 ANOTHER_PLUS_REMEDY = "Rename its folder."
 ANOTHER_FETCH = "Put it into the field Another checkpoint to fetch it, or leave it out."
