@@ -69,7 +69,7 @@ def machine(**changes: object) -> Machine:
 
 def measured_here(name: str, model: str) -> bool:
     """Whether this machine can have the technique, and the test the time for it. Those that run in an engine's own
-    environment are measured where one is made: tests/worker/test_engines.py."""
+    environment are measured where one is made: tests/worker/test_engine_workers.py."""
     technique = all_techniques()[name]
     if technique.engine is not None:
         return False

@@ -1,5 +1,5 @@
 """Engines' files and environments: whole or not there, found again, removed, forbidden. A stand-in plays pip; the real
-one is in tests/worker/test_engines.py."""
+one is in tests/worker/test_engine_workers.py."""
 
 from __future__ import annotations
 
