@@ -25,11 +25,14 @@ STOP_S = 2.0
 
 @dataclass(frozen=True)
 class _Entry:
-    """A run that this process knows: what is shared in it, and the thread that conducts it."""
+    """A run that this process knows: what is shared in it, and whether it is over.
+
+    An event is waited for, and not the thread: an interrupt (Ctrl-C) that comes while a thread is joined makes Python
+    3.11 take that thread for ended."""
 
     board: Board
     live: Live
-    thread: threading.Thread
+    over: threading.Event
 
 
 class Manager:
@@ -56,12 +59,11 @@ class Manager:
             folder = self._store.create(plan)
             live = Live(folder.id, plan)
             board = Board(plan, folder, live)
-            thread = threading.Thread(target=self._conduct, args=(board,), name=f"run-{folder.id}", daemon=True)
-            self._entries[folder.id] = _Entry(board, live, thread)
+            entry = self._entries[folder.id] = _Entry(board, live, threading.Event())
             self._forget_old()
             with self._floor:
                 self._line.append(folder.id)
-        thread.start()
+        threading.Thread(target=self._conduct, args=(entry,), name=f"run-{folder.id}", daemon=True).start()
         return folder.id
 
     def snapshot(self, run_id: str) -> LiveRun:
@@ -78,12 +80,12 @@ class Manager:
         entry.board.stop()
         with self._floor:
             self._floor.notify_all()
-        entry.thread.join(STOP_S)
+        entry.over.wait(STOP_S)
 
     def wait(self, run_id: str, timeout_s: float | None = None) -> LiveRun:
         """The run when it is over, or as it is after `timeout_s` seconds. Blocks."""
         entry = self._entry(run_id)
-        entry.thread.join(timeout_s)
+        entry.over.wait(timeout_s)
         return entry.live.snapshot()
 
     def running(self) -> str | None:
@@ -101,10 +103,11 @@ class Manager:
         with self._floor:
             self._floor.notify_all()
         for entry in entries:
-            entry.thread.join(STOP_S)
+            entry.over.wait(STOP_S)
 
-    def _conduct(self, board: Board) -> None:
+    def _conduct(self, entry: _Entry) -> None:
         """Wait for the floor, then conduct. A run that is stopped while it waits ends without having it."""
+        board = entry.board
         run_id = board.folder.id
         with self._floor:
             self._floor.wait_for(lambda: self._line[0] == run_id or board.stopped.is_set())
@@ -114,6 +117,7 @@ class Manager:
             with self._floor:
                 self._line.remove(run_id)
                 self._floor.notify_all()
+            entry.over.set()
 
     def _entry(self, run_id: str) -> _Entry:
         with self._lock:

@@ -9,24 +9,13 @@ measured the loaded graph must agree with PyTorch, on a single prompt and on a p
 from __future__ import annotations
 
 from optimizers.schema import Promise
-from optimizers.techniques.base import Effort, Technique
-from optimizers.techniques.graphs.loading import import_early, loader
-from optimizers.techniques.graphs.recipes import (
-    GRAPH_S_PER_PARAMETER,
-    TAKEN_SLOTS,
-    Recipe,
-    conflicts,
-    graph_ran,
-    tracing_s,
-    warn,
-    why_not,
-)
+from optimizers.techniques.graphs.technique import graph
 
 _SOURCE = "ONNX Runtime documentation: onnxruntime.ai/docs/performance"
 
-TECHNIQUE = Technique(
-    id="onnxruntime",
-    slot="runtime",
+TECHNIQUE = graph(
+    "onnxruntime",
+    precision="fp32",
     title="ONNX Runtime",
     summary="The model as one fixed graph with fused steps, run by ONNX Runtime in place of PyTorch.",
     promises=(
@@ -34,13 +23,4 @@ TECHNIQUE = Technique(
             "Faster inference than the framework it came from", "faster than PyTorch", _SOURCE, "decode", 1.0, None
         ),
     ),
-    also_fills=TAKEN_SLOTS,
-    why_not=why_not,
-    warn=warn,
-    options=import_early,
-    load=loader(Recipe("fp32")),
-    verify=graph_ran(quantized=False),
-    slow_to_prepare=True,
-    conflicts=conflicts("onnxruntime"),
-    effort=Effort(slowdown=0.8, once_s_per_parameter=GRAPH_S_PER_PARAMETER, once_s=tracing_s),
 )

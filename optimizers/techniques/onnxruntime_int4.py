@@ -18,25 +18,17 @@ writes a graph that does not load where embedding and head are tied (builder 0.1
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from optimizers.schema import Promise
-from optimizers.techniques.graphs.loading import loader
-from optimizers.techniques.graphs.recipes import Recipe, conflicts
-from optimizers.techniques.onnxruntime_int8 import TECHNIQUE as INT8
+from optimizers.techniques.graphs.technique import QUANTIZING, graph
 
-_SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
-
-TECHNIQUE = replace(
-    INT8,
-    id="onnxruntime_int4",
+TECHNIQUE = graph(
+    "onnxruntime_int4",
+    precision="int4",
     title="ONNX Runtime, 4-bit weights",
     summary="The ONNX Runtime graph with its weights in 4 bits, each block of 32 with a scale of its own.",
     promises=(
-        Promise("Much smaller: 4-bit weights", "under 0.25x the bytes", _SOURCE, "weights_bytes", None, 0.25),
-        Promise("Faster where memory is the limit", "faster than fp32", _SOURCE, "decode", 1.0, None),
+        Promise("Much smaller: 4-bit weights", "under 0.25x the bytes", QUANTIZING, "weights_bytes", None, 0.25),
+        Promise("Faster where memory is the limit", "faster than fp32", QUANTIZING, "decode", 1.0, None),
     ),
-    load=loader(Recipe("int4")),
     linear_bytes=0.5 + 4 / 32,
-    conflicts=conflicts("onnxruntime_int4"),
 )

@@ -8,28 +8,17 @@ traced is quantized the same way by onnxruntime's own quantizer.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from optimizers.schema import Promise
-from optimizers.techniques.graphs.loading import loader
-from optimizers.techniques.graphs.recipes import Recipe, conflicts, graph_ran, warn_quantized
-from optimizers.techniques.onnxruntime import TECHNIQUE as GRAPH
+from optimizers.techniques.graphs.technique import QUANTIZING, graph
 
-_SOURCE = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
-
-TECHNIQUE = replace(
-    GRAPH,
-    id="onnxruntime_int8",
+TECHNIQUE = graph(
+    "onnxruntime_int8",
+    precision="int8",
     title="ONNX Runtime, 8-bit weights",
     summary="The ONNX Runtime graph with its weights in 8 bits, each block of 32 with a scale of its own.",
     promises=(
-        Promise("Smaller: 8-bit weights", "smaller than fp32", _SOURCE, "weights_bytes", None, 0.55),
-        Promise("Faster on processors with 8-bit instructions", "faster than fp32", _SOURCE, "decode", 1.0, None),
+        Promise("Smaller: 8-bit weights", "smaller than fp32", QUANTIZING, "weights_bytes", None, 0.55),
+        Promise("Faster on processors with 8-bit instructions", "faster than fp32", QUANTIZING, "decode", 1.0, None),
     ),
-    warn=warn_quantized,
-    load=loader(Recipe("int8")),
-    verify=graph_ran(quantized=True),
     linear_bytes=1 + 4 / 32,
-    conflicts=conflicts("onnxruntime_int8"),
-    effort=replace(GRAPH.effort, slowdown=0.4),
 )

@@ -185,14 +185,16 @@ def test_stopping_ends_pip_at_once_and_leaves_nothing(
         except BaseException as error:
             raised.append(error)
 
+    others = set(psutil.Process().children())  # a browser of other tests, for one
     thread = threading.Thread(target=start)
     thread.start()
     try:
         deadline = time.monotonic() + help_.PATIENCE_S
-        while not (children := psutil.Process().children()):
+        while not (children := set(psutil.Process().children()) - others) or not any(
+            "installing Optimum" in lane.stage for lane in live.snapshot().lanes
+        ):
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        assert any("installing Optimum" in lane.stage for lane in live.snapshot().lanes)
     finally:
         began = time.monotonic()
         board.stop()
