@@ -176,6 +176,7 @@ def test_a_model_from_the_hub_is_fetched_only_when_asked(page: Page, scripted_pa
 def test_another_checkpoint_stands_beside_the_model(page: Page, scripted_page: str) -> None:
     page.goto(scripted_page)
     page.wait_for_selector(READY)
+    expect(page.locator("#lv-another-ready")).to_be_hidden()
     planned, facts = page.locator("#lv-planned code"), page.locator("#lv-another-facts")
     usual = ["fp32+sdpa", "bf16+sdpa", "torchao_int8_weight_only+sdpa"]
     expect(planned).to_have_text(usual)
