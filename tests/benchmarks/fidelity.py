@@ -27,12 +27,10 @@ TECHNIQUES = ("fp32", "bf16", "torchao_int8_weight_only", "bnb_nf4")
 METRICS = ("decode_tokens_per_s", "ttft_s")
 
 
-class Bare:
-    """A bare script in a process of its own."""
+class Script:
+    """A script in a process of its own: a prompt, as JSON on one line, is answered by its figures, on one line."""
 
-    def __init__(self, folder: str, technique: str, tokens: int, threads: int) -> None:
-        script = Path(__file__).with_name("bare.py")
-        arguments = [str(script), folder, technique, "--tokens", str(tokens), "--threads", str(threads)]
+    def __init__(self, *arguments: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,
@@ -88,7 +86,9 @@ def measure(technique: str, model: str, pairs: int, tokens: int) -> None:
     techniques = next(v.techniques for v in plan.variants if technique in v.techniques)
     folder = plan.checkpoint.folder
     ours = Ours(plan, techniques, tokens)
-    bare, other = (Bare(folder, technique, tokens, plan.threads) for _ in range(2))
+    script = str(Path(__file__).with_name("bare.py"))
+    asked_for = (script, folder, technique, "--tokens", str(tokens), "--threads", str(plan.threads))
+    bare, other = Script(*asked_for), Script(*asked_for)
     prompts = choice.workload.prompts
     everyone = [ours, bare, other]
     figures: list[list[dict[str, float]]] = []

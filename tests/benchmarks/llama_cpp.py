@@ -14,11 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import time
 
-from fidelity import Ours
+from fidelity import Ours, Script
 
 from optimizers import api, machine
 from optimizers.planning import plan as make_plan
@@ -43,24 +42,6 @@ def serve(gguf: str, tokens: int, threads: int) -> None:
         print(json.dumps({"decode_tokens_per_s": (tokens - 1) / (times[-1] - times[0])}), flush=True)
 
 
-class Theirs:
-    """llama.cpp in a process of its own."""
-
-    def __init__(self, gguf: str, tokens: int, threads: int) -> None:
-        command = [sys.executable, __file__, gguf, "--serve", "--tokens", str(tokens), "--threads", str(threads)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, prompt: str) -> dict[str, float]:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps(prompt) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("gguf")
@@ -73,10 +54,9 @@ def main() -> None:
         return serve(options.gguf, options.tokens, options.threads)
     choice = api.choose("smollm2-135m", [VARIANT], threads=options.threads)
     plan = make_plan(choice, machine.describe(), api.prepare("smollm2-135m"), 1 << 40)
-    sides = [
-        Ours(plan, plan.variants[1].techniques, options.tokens),
-        Theirs(options.gguf, options.tokens, plan.threads),
-    ]
+    limits = ("--tokens", str(options.tokens), "--threads", str(plan.threads))
+    theirs = Script(__file__, options.gguf, "--serve", *limits)
+    sides = [Ours(plan, plan.variants[1].techniques, options.tokens), theirs]
     pairs = []
     for number in range(options.pairs + 1):
         prompt = choice.workload.prompts[number % len(choice.workload.prompts)]

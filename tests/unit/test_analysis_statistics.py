@@ -6,6 +6,7 @@ import math
 import random
 
 import pytest
+from loops import mean_and_error, percentile
 
 from optimizers.analysis import statistics
 from optimizers.analysis.quality_words import quality_word
@@ -18,25 +19,6 @@ CLOSE = 1e-12
 def noise(count: int, seed: int) -> list[float]:
     source = random.Random(seed)
     return [source.expovariate(20.0) for _ in range(count)]
-
-
-def loop_percentile(values: list[float], fraction: float) -> float:
-    """As llama.cpp's perplexity tool interpolates: at position fraction * (n - 1) of the sorted values."""
-    ordered = sorted(values)
-    place = fraction * (len(ordered) - 1)
-    below = int(place)
-    if below + 1 == len(ordered):
-        return ordered[-1]
-    return (1 - (place - below)) * ordered[below] + (place - below) * ordered[below + 1]
-
-
-def loop_mean_and_error(values: list[float]) -> tuple[float, float]:
-    total = total_of_squares = 0.0
-    for value in values:
-        total += value
-        total_of_squares += value * value
-    mean = total / len(values)
-    return mean, math.sqrt((total_of_squares / len(values) - mean * mean) / (len(values) - 1))
 
 
 def test_median_interval_by_hand() -> None:
@@ -85,16 +67,16 @@ def test_spread_against_plain_loops(n: int) -> None:
     values = noise(n, seed=n)
     found = statistics.spread(values)
     assert found is not None
-    mean, error = loop_mean_and_error(values)
+    mean, error = mean_and_error(values)
     assert found.mean == pytest.approx(mean, abs=CLOSE)
     assert found.se == pytest.approx(error, abs=CLOSE)
-    assert found.median == pytest.approx(loop_percentile(values, 0.5), abs=CLOSE)
+    assert found.median == pytest.approx(percentile(values, 0.5), abs=CLOSE)
     assert (found.max, found.min) == (max(values), min(values))
     for figure, fraction, needed in ((found.p99, 0.99, 100), (found.p95, 0.95, 20), (found.p90, 0.90, 10)):
         if n < needed:
             assert figure is None
         else:
-            assert figure == pytest.approx(loop_percentile(values, fraction), abs=CLOSE)
+            assert figure == pytest.approx(percentile(values, fraction), abs=CLOSE)
 
 
 def test_spread_of_one_and_of_none() -> None:

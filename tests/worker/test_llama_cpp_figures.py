@@ -8,6 +8,7 @@ import random
 
 import pytest
 import torch
+from loops import mean_and_error, percentile
 
 from optimizers.analysis.quality import text_quality
 from optimizers.schema import Measurement
@@ -23,24 +24,6 @@ def rows(seed: int) -> list[list[float]]:
     source = random.Random(seed)
     logits = [[source.gauss(0, 2) for _ in range(VOCABULARY)] for _ in range(POSITIONS)]
     return torch.log_softmax(torch.tensor(logits), -1).tolist()
-
-
-def mean_and_error(values: list[float]) -> tuple[float, float]:
-    total = squares = 0.0
-    for value in values:
-        total += value
-        squares += value * value
-    middle = total / len(values)
-    return middle, math.sqrt((squares / len(values) - middle * middle) / (len(values) - 1))
-
-
-def percentile(values: list[float], fraction: float) -> float:
-    ordered = sorted(values)
-    place = fraction * (len(ordered) - 1)
-    below = int(place)
-    if below + 1 == len(ordered):
-        return ordered[-1]
-    return (1 - (place - below)) * ordered[below] + (place - below) * ordered[below + 1]
 
 
 def same_spread(found: object, values: list[float]) -> None:
