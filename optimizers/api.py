@@ -22,6 +22,7 @@ from optimizers import engines as environments
 from optimizers.errors import ChoiceError, LeversError, RunNotFound
 from optimizers.manager import Manager, finished
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
+from optimizers.runners import forking
 from optimizers.schema import Checkpoint, Choice, EngineState, Machine, Obstacle, Plan, Way, Workload
 from optimizers.settings import settings
 from optimizers.store import Store
@@ -193,6 +194,13 @@ def plan(
     here = machine.describe()
     limit = planning.memory_limit(here, settings().memory_bytes)
     return planning.plan(choice, here, checkpoint, limit, _lengths(checkpoint, prompts), found)
+
+
+def get_ready(plan: Plan) -> None:
+    """Begin, ahead of `start`, what the plan's workers would begin with: the libraries are imported in a process that
+    goes by itself when it is not used for minutes. Nothing happens while a run goes on."""
+    if plan.device == "cpu" and running() is None:
+        forking.start_ahead(plan.threads)
 
 
 def start(plan: Plan) -> str:

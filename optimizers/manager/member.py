@@ -15,6 +15,7 @@ from optimizers import engines, protocol
 from optimizers.errors import Cancelled, EngineError, WorkerError
 from optimizers.manager.board import Board
 from optimizers.planning import known
+from optimizers.runners import forking
 from optimizers.runners.logs import plain
 from optimizers.runners.subprocess import Gone, Worker
 from optimizers.schema import Checkpoint, Variant, VariantStatus
@@ -67,8 +68,12 @@ class Member:
         first if it is not here. Raises WorkerError, Cancelled."""
         self.status("loading")
         engine = self._interpreter()
-        path = self.board.folder.log_path(self.key, self.replica)
-        self._worker = Worker(path, self.board.plan.threads, self._heard, engine)
+        path, threads = self.board.folder.log_path(self.key, self.replica), self.board.plan.threads
+        forked = engine is None and self.board.plan.device == "cpu"
+        server = forking.ready(threads, self.board.stopped.is_set) if forked else None
+        if self.board.stopped.is_set():
+            raise Cancelled("The comparison was stopped.")
+        self._worker = Worker(path, threads, self._heard, engine, server)
         self.alive = True
         self.board.enlist(self.close)
         ready = self._closing(protocol.Ready, START_TIMEOUT_S, "start")

@@ -11,55 +11,22 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
 
-import optimizers
 from optimizers.errors import WorkerError
 from optimizers.protocol import Command, WorkerEvent, line
+from optimizers.runners.forking import ForkServer, late_environment
 from optimizers.runners.logs import Log
+from optimizers.runners.starting import Process, start_worker
 from optimizers.schema import from_json
-from optimizers.settings import EXIT_GRACE_S, settings
+from optimizers.settings import EXIT_GRACE_S
 
 LONGEST_LINE = 64 << 20
 CHUNK_BYTES = 1 << 16
 LAST_WORDS_S = 1.0
-
-Process: TypeAlias = "subprocess.Popen[bytes]"
-
-
-class _Starter:
-    """The one thread that starts workers. It never ends, because the kernel's parent-death signal follows the thread
-    that spawned; it is a daemon, so that a program's end is not its end first."""
-
-    def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Future[Process], Callable[[], Process]]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name="levers-starter", daemon=True).start()
-
-    def start(self, job: Callable[[], Process]) -> Process:
-        """Run the job on that thread; its result or its exception comes back."""
-        future: Future[Process] = Future()
-        self._jobs.put((future, job))
-        return future.result()
-
-    def _work(self) -> None:
-        while True:
-            future, job = self._jobs.get()
-            try:
-                future.set_result(job())
-            except BaseException as error:
-                future.set_exception(error)
-
-
-@lru_cache(maxsize=1)
-def _starter() -> _Starter:
-    return _Starter()
 
 
 @dataclass(frozen=True)
@@ -79,9 +46,11 @@ class Worker:
         threads: int,
         listen: Callable[[WorkerEvent], bool] | None = None,
         engine: Path | None = None,
+        server: ForkServer | None = None,
     ) -> None:
         """Start it. `listen` sees each event first, on the reader's thread, and keeps it when it returns True. `engine`
-        is the interpreter of another environment, where the worker is to run in one.
+        is the interpreter of another environment, where the worker is to run in one; `server` is what it is to be
+        forked from, where it is.
 
         Raises WorkerError when the process cannot be started."""
         self.events: queue.SimpleQueue[WorkerEvent | Gone] = queue.SimpleQueue()
@@ -93,7 +62,7 @@ class Worker:
         self._events, events = os.pipe()
         printed, printing = os.pipe()
         try:
-            self._process = _starter().start(lambda: _spawn(commands, events, printing, threads, engine))
+            self._process = _begin(commands, events, printing, threads, engine, server)
         except OSError as error:
             for descriptor in (self._commands, self._events, printed):
                 os.close(descriptor)
@@ -215,34 +184,11 @@ def _ending(code: int) -> tuple[str, str]:
     return f"Its worker process ended by itself with exit code {code}.", again
 
 
-def _spawn(commands: int, events: int, printing: int, threads: int, engine: Path | None) -> Process:
-    """Start the process in a session and a process group of its own; only its three pipe ends are passed on."""
-    arguments = ["--commands", str(commands), "--events", str(events), "--parent", str(os.getpid())]
-    return subprocess.Popen(
-        [str(engine or sys.executable), "-m", "optimizers.worker", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=printing,
-        stderr=printing,
-        pass_fds=(commands, events),
-        start_new_session=True,
-        env=_environment(threads, engine is None),
-    )
-
-
-def _environment(threads: int, own: bool) -> dict[str, str]:
-    """This program's environment, with nothing that fetches, no second thread pool, this package to be found, and a
-    place where compiled code is kept for the next run. Outside the program's `own` interpreter no other path is handed
-    on: an engine's packages come before the program's."""
-    root = str(Path(optimizers.__file__).parent.parent)
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep) if own else ())]
-    return environment | {
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
-        "PYTHONSAFEPATH": "1",
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONIOENCODING": "utf-8",
-        "TOKENIZERS_PARALLELISM": "false",
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": str(threads),
-        "TORCHINDUCTOR_CACHE_DIR": str(settings().cache / "compile"),
-    }
+def _begin(
+    commands: int, events: int, printing: int, threads: int, engine: Path | None, server: ForkServer | None
+) -> Process:
+    """Its process: forked where there is something to fork it from, else started. Raises OSError."""
+    if server is not None:
+        with contextlib.suppress(OSError):  # then it starts by itself
+            return server.fork(commands, events, printing, late_environment(threads))
+    return start_worker(commands, events, printing, threads, engine)

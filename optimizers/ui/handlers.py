@@ -138,6 +138,7 @@ def estimate(ids: tuple[str, ...], *raw: Any) -> Updates:
         return notes.message(error, "refusal"), "", nothing, "", off
     except _Waiting:
         return notes.say(words.ESTIMATE_WAITS), "", notes.not_planned(words.PLANNED_WAITS), "", off
+    api.get_ready(plan)
     limit = min(settings().memory_bytes or plan.machine.memory_available_bytes, plan.machine.memory_available_bytes)
     return notes.estimate(plan, limit), notes.before(plan), notes.planned(plan), "", gr.Button(interactive=True)
 

@@ -1,4 +1,5 @@
-"""`python -m optimizers.worker --commands FD --events FD`: the loop of a worker.
+"""`python -m optimizers.worker --commands FD --events FD`: the loop of a worker; with `--fork FD` a process that forks
+such workers.
 
 Reads commands from one inherited pipe and writes events to another; stdout and stderr are for libraries. Ready is sent
 before anything heavy is imported. Not for people to start by hand: `runners/` does.
@@ -8,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
+import traceback
 
 from optimizers.protocol import PROTOCOL, Exit, Ready
 from optimizers.worker.pipes import Commands, Events, die_with_parent, end_children, own_process_group
@@ -31,17 +34,45 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("Levers' workers need a Unix system: Windows has no inherited pipes. Use WSL instead.\n")
         return 2
     options = _options(arguments)
-    own_process_group()
-    die_with_parent(options.parent or os.getppid())
-    for descriptor in (options.commands, options.events):
+    if options.fork is None:
+        return work(options.commands, options.events, options.parent or os.getppid())
+    from optimizers.worker import forkserver
+
+    _settle(options.parent or os.getppid())
+    os.environ.update(_ENVIRONMENT)
+    with socket.socket(fileno=options.fork) as channel:
+        return forkserver.serve(channel, _forked)
+
+
+def work(commands_from: int, events_to: int, parent: int) -> int:
+    """A worker's life, in a process of its own whose parent is `parent`."""
+    _settle(parent)
+    for descriptor in (commands_from, events_to):
         os.set_inheritable(descriptor, False)
-    events = Events(options.events)
-    commands = Commands(options.commands)
+    events = Events(events_to)
+    commands = Commands(commands_from)
     events.send(Ready(os.getpid(), PROTOCOL))
     os.environ.update(_ENVIRONMENT)
     _serve(commands, events)
     end_children()
     return 0
+
+
+def _forked(commands_from: int, events_to: int, parent: int) -> int:
+    """The same in a forked process, where nothing above it prints what went wrong or empties what it wrote."""
+    try:
+        return work(commands_from, events_to, parent)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _settle(parent: int) -> None:
+    own_process_group()
+    die_with_parent(parent)
 
 
 def _serve(commands: Commands, events: Events) -> None:
@@ -58,8 +89,9 @@ def _serve(commands: Commands, events: Events) -> None:
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m optimizers.worker", description="One variant, measured.")
-    parser.add_argument("--commands", type=int, required=True, help="descriptor that commands are read from")
-    parser.add_argument("--events", type=int, required=True, help="descriptor that events are written to")
+    parser.add_argument("--commands", type=int, help="descriptor that commands are read from")
+    parser.add_argument("--events", type=int, help="descriptor that events are written to")
+    parser.add_argument("--fork", type=int, help="socket on which to be asked for workers")
     parser.add_argument("--parent", type=int, default=0, help="process id that must be the parent")
     return parser.parse_args(arguments)
 

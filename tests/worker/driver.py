@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -14,14 +12,18 @@ from typing import Any
 from tiny import facts
 
 from optimizers.protocol import Command, Failed, Load, Loaded, Ready, Stage, Tokens, WorkerEvent, line
+from optimizers.runners import forking
+from optimizers.runners.starting import Process, start_worker
 from optimizers.schema import from_json
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 240.0
+THREADS = 2
 
 
 class WorkerProcess:
-    """A worker, started as a runner starts it. `tokens` and `stages` collect what came before each closing event."""
+    """A worker, started as a runner starts it: forked, or by itself where `python` says which interpreter. `tokens` and
+    `stages` collect what came before each closing event."""
 
     def __init__(self, log: Path, python: Path | None = None) -> None:
         command_read, self.commands = os.pipe()
@@ -31,23 +33,13 @@ class WorkerProcess:
         self.stages: list[Stage] = []
         self._rest = b""
         with log.open("wb") as sink:
-            self.process = subprocess.Popen(
-                [
-                    str(python or sys.executable),
-                    "-m",
-                    "optimizers.worker",
-                    "--commands",
-                    str(command_read),
-                    "--events",
-                    str(event_write),
-                ],
-                pass_fds=(command_read, event_write),
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=sink,
-                cwd=ROOT,
-                start_new_session=True,
-            )
+            ends = (command_read, event_write, sink.fileno())
+            if python is None:
+                server = forking.ready(THREADS, lambda: False)
+                assert server is not None
+                self.process: Process = server.fork(*ends, forking.late_environment(THREADS))
+            else:
+                self.process = start_worker(*ends, THREADS, python)
         os.close(command_read)
         os.close(event_write)
 

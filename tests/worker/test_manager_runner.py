@@ -38,7 +38,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
                 start_new_session=True,
             )
 
-        monkeypatch.setattr(runner, "_spawn", spawn)
+        monkeypatch.setattr(runner, "_begin", spawn)
         started.append(Worker(tmp_path / f"{len(started)}.log", 1))
         return started[-1]
 

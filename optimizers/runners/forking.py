@@ -1,0 +1,165 @@
+"""Workers that are forked from a process with the libraries imported: asked for here, made in `worker/forkserver.py`.
+
+One such process for each environment, started when first asked for, gone after minutes without a worker and with this
+program. Only where forking is known to be right: Linux, the program's own interpreter, weights on the CPU (CUDA cannot
+be used in a forked process once a library has looked for it). Everywhere else workers start by themselves, slower.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, TimeoutError
+from typing import Any
+
+from optimizers.runners.starting import spawn, worker_environment
+
+FORK_TIMEOUT_S = 10.0
+GLANCE_S = 0.1
+MESSAGE_BYTES = 1 << 12
+# Variables that nothing reads while libraries are imported: a worker gets them as they are when it is forked.
+READ_LATE = {"PATH", "TORCHINDUCTOR_CACHE_DIR", "PYTEST_CURRENT_TEST"}
+READ_LATE_PREFIX = "LEVERS_"
+
+
+class Forked:
+    """A worker's process that is not a child of this program; told of its end by the one whose child it is."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.code: Future[int] = Future()
+
+    def poll(self) -> int | None:
+        """Its exit code, minus its signal, or None while it runs."""
+        return self.code.result() if self.code.done() else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The same once it has ended. Raises subprocess.TimeoutExpired."""
+        try:
+            return self.code.result(timeout)
+        except TimeoutError:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0) from None
+
+
+class ForkServer:
+    """The process that forks. `settled` is set once it can, or never will."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        """Start it. Raises OSError."""
+        self.settled = threading.Event()
+        self.alive = True
+        self.began = False
+        self._lock = threading.Lock()
+        self._asked: deque[Future[Forked]] = deque()
+        self._workers: dict[int, Forked] = {}
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            words = [sys.executable, "--fork", str(theirs.fileno())]
+            self._process = spawn(words, (theirs.fileno(),), environment, subprocess.DEVNULL)
+        threading.Thread(target=self._listen, name="levers-fork-server", daemon=True).start()
+
+    @property
+    def usable(self) -> bool:
+        """Whether a worker can be asked for now."""
+        return self.alive and self.began
+
+    def fork(self, commands: int, events: int, printing: int, late: dict[str, str]) -> Forked:
+        """A new worker with these three descriptors and variables. Raises OSError when there will be none."""
+        asked: Future[Forked] = Future()
+        request = json.dumps({"environment": late}).encode()
+        with self._lock:
+            if not self.usable:
+                raise OSError("the process that forks has ended")
+            self._asked.append(asked)
+            socket.send_fds(self._channel, [request], [commands, events, printing])
+        try:
+            return asked.result(FORK_TIMEOUT_S)
+        except TimeoutError:
+            self.close()
+            raise OSError("the process that forks does not answer") from None
+
+    def close(self) -> None:
+        """End it at once, and the workers that it forked."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _listen(self) -> None:
+        """Take what it says, to its end."""
+        with contextlib.suppress(OSError, ValueError, KeyError, IndexError, TypeError):
+            while data := self._channel.recv(MESSAGE_BYTES):
+                self._take(json.loads(data))
+        self.close()
+        with self._lock:
+            self.alive = False
+            self._channel.close()
+        for asked in self._asked:
+            asked.set_exception(OSError("the process that forks has ended"))
+        for worker in self._workers.values():  # the kernel ends each of them with its parent
+            worker.code.set_result(-signal.SIGKILL)
+        self.settled.set()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "ready" in message:
+            self.began = True
+            self.settled.set()
+        elif "pid" in message:
+            worker = Forked(int(message["pid"]))
+            self._workers[worker.pid] = worker
+            self._asked.popleft().set_result(worker)
+        else:
+            self._workers.pop(int(message["ended"])).code.set_result(int(message["code"]))
+
+
+_servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
+_lock = threading.Lock()
+
+
+def start_ahead(threads: int) -> ForkServer | None:
+    """The process that forks workers of so many threads, started if it is not here; None where there can be none. One
+    that ended before it could begin is not tried again."""
+    if sys.platform != "linux":
+        return None
+    early = {name: value for name, value in worker_environment(threads).items() if not _late(name)}
+    key = tuple(sorted(early.items()))
+    with _lock:
+        server = _servers.get(key)
+        if server is None or (not server.alive and server.began):
+            try:
+                server = _servers[key] = ForkServer(worker_environment(threads))
+            except OSError:
+                return None
+        return server
+
+
+def ready(threads: int, stopped: Callable[[], bool]) -> ForkServer | None:
+    """The same once it can fork; None where workers must start by themselves, or when `stopped` says so meanwhile."""
+    server = start_ahead(threads)
+    while server is not None and not server.settled.wait(GLANCE_S):
+        if stopped():
+            return None
+    return server if server is not None and server.usable else None
+
+
+def late_environment(threads: int) -> dict[str, str]:
+    """The variables that a forked worker gets as they are now."""
+    return {name: value for name, value in worker_environment(threads).items() if _late(name)}
+
+
+def _late(name: str) -> bool:
+    return name in READ_LATE or name.startswith(READ_LATE_PREFIX)
+
+
+@atexit.register
+def _close_all() -> None:
+    for server in _servers.values():
+        server.close()
