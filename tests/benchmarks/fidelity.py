@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from optimizers import api, machine, protocol
 from optimizers.planning import plan as make_plan
+from optimizers.runners import forking
 from optimizers.runners.subprocess import Worker
 
 TECHNIQUES = ("fp32", "bf16", "torchao_int8_weight_only", "bnb_nf4")
@@ -54,7 +55,9 @@ class Ours:
     """Levers' own worker, as the manager drives it."""
 
     def __init__(self, plan, techniques: tuple[str, ...], tokens: int) -> None:
-        self._worker = Worker(Path(tempfile.mkdtemp()) / "log", plan.threads)
+        self._worker = Worker(
+            Path(tempfile.mkdtemp()) / "log", plan.threads, server=forking.ready(plan.threads, lambda: False)
+        )
         self._tokens = tokens
         self._until(protocol.Ready)
         self._worker.send(
