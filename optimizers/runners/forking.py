@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
@@ -23,7 +25,8 @@ from typing import Any
 
 from optimizers.runners.starting import spawn, worker_environment
 
-FORK_TIMEOUT_S = 10.0
+FORK_TIMEOUT_S = 30.0
+IMPORT_TIMEOUT_S = 60.0
 GLANCE_S = 0.1
 MESSAGE_BYTES = 1 << 12
 # Variables that nothing reads while libraries are imported: a worker gets them as they are when it is forked.
@@ -53,8 +56,10 @@ class Forked:
 class ForkServer:
     """The process that forks. `settled` is set once it can, or never will."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        """Start it. Raises OSError."""
+    def __init__(self, threads: int) -> None:
+        """Start it, for workers of so many threads. Raises OSError."""
+        self._threads = threads
+        self._started_with = worker_environment(threads)
         self.settled = threading.Event()
         self.alive = True
         self.began = False
@@ -64,7 +69,7 @@ class ForkServer:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             words = [sys.executable, "--fork", str(theirs.fileno())]
-            self._process = spawn(words, (theirs.fileno(),), environment, subprocess.DEVNULL)
+            self._process = spawn(words, (theirs.fileno(),), self._started_with, subprocess.DEVNULL)
         threading.Thread(target=self._listen, name="levers-fork-server", daemon=True).start()
 
     @property
@@ -72,25 +77,31 @@ class ForkServer:
         """Whether a worker can be asked for now."""
         return self.alive and self.began
 
-    def fork(self, commands: int, events: int, printing: int, late: dict[str, str]) -> Forked:
-        """A new worker with these three descriptors and variables. Raises OSError when there will be none."""
+    def fork(self, commands: int, events: int, printing: int) -> Forked:
+        """A new worker with these three descriptors. Raises OSError when there is none, or none in time; the three must
+        not be given to another then."""
         asked: Future[Forked] = Future()
-        request = json.dumps({"environment": late}).encode()
+        request = json.dumps({"environment": self._late()}).encode()
         with self._lock:
             if not self.usable:
-                raise OSError("the process that forks has ended")
-            self._asked.append(asked)
+                raise OSError(errno.ESRCH, "the process that forks has ended")
             socket.send_fds(self._channel, [request], [commands, events, printing])
+            self._asked.append(asked)
         try:
             return asked.result(FORK_TIMEOUT_S)
         except TimeoutError:
-            self.close()
-            raise OSError("the process that forks does not answer") from None
+            raise OSError(errno.ETIMEDOUT, "the process that forks does not answer") from None
+
+    def _late(self) -> dict[str, str | None]:
+        """The variables that a worker gets as they are now; None where one is gone since this process started."""
+        now = {name: value for name, value in worker_environment(self._threads).items() if _is_late(name)}
+        return {name: None for name in self._started_with if _is_late(name)} | now
 
     def close(self) -> None:
         """End it at once, and the workers that it forked."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def _listen(self) -> None:
@@ -103,7 +114,7 @@ class ForkServer:
             self.alive = False
             self._channel.close()
         for asked in self._asked:
-            asked.set_exception(OSError("the process that forks has ended"))
+            asked.set_exception(OSError(errno.ESRCH, "the process that forks has ended"))
         for worker in self._workers.values():  # the kernel ends each of them with its parent
             worker.code.set_result(-signal.SIGKILL)
         self.settled.set()
@@ -116,6 +127,9 @@ class ForkServer:
             worker = Forked(int(message["pid"]))
             self._workers[worker.pid] = worker
             self._asked.popleft().set_result(worker)
+        elif "refused" in message:
+            number = int(message["refused"])
+            self._asked.popleft().set_exception(OSError(number, os.strerror(number)))
         else:
             self._workers.pop(int(message["ended"])).code.set_result(int(message["code"]))
 
@@ -129,33 +143,32 @@ def start_ahead(threads: int) -> ForkServer | None:
     that ended before it could begin is not tried again."""
     if sys.platform != "linux":
         return None
-    early = {name: value for name, value in worker_environment(threads).items() if not _late(name)}
+    early = {name: value for name, value in worker_environment(threads).items() if not _is_late(name)}
     key = tuple(sorted(early.items()))
     with _lock:
         server = _servers.get(key)
         if server is None or (not server.alive and server.began):
             try:
-                server = _servers[key] = ForkServer(worker_environment(threads))
+                server = _servers[key] = ForkServer(threads)
             except OSError:
                 return None
         return server
 
 
 def ready(threads: int, stopped: Callable[[], bool]) -> ForkServer | None:
-    """The same once it can fork; None where workers must start by themselves, or when `stopped` says so meanwhile."""
+    """The same once it can fork; None where workers must start by themselves, or when `stopped` says so meanwhile. One
+    whose imports do not come to an end is given up."""
     server = start_ahead(threads)
+    deadline = time.monotonic() + IMPORT_TIMEOUT_S
     while server is not None and not server.settled.wait(GLANCE_S):
         if stopped():
             return None
+        if time.monotonic() > deadline:
+            server.close()
     return server if server is not None and server.usable else None
 
 
-def late_environment(threads: int) -> dict[str, str]:
-    """The variables that a forked worker gets as they are now."""
-    return {name: value for name, value in worker_environment(threads).items() if _late(name)}
-
-
-def _late(name: str) -> bool:
+def _is_late(name: str) -> bool:
     return name in READ_LATE or name.startswith(READ_LATE_PREFIX)
 
 

@@ -14,11 +14,12 @@ import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from optimizers.errors import WorkerError
 from optimizers.protocol import Command, WorkerEvent, line
-from optimizers.runners.forking import ForkServer, late_environment
+from optimizers.runners.forking import ForkServer
 from optimizers.runners.logs import Log
 from optimizers.runners.starting import Process, start_worker
 from optimizers.schema import from_json
@@ -57,26 +58,41 @@ class Worker:
         self._listen = listen
         self._closing = False
         self._lock = threading.Lock()
+        self._sweeping = threading.Lock()
+        self._swept = False
         self.log = Log(log_path)
-        commands, self._commands = os.pipe()
-        self._events, events = os.pipe()
-        printed, printing = os.pipe()
         try:
-            self._process = _begin(commands, events, printing, threads, engine, server)
+            printed = self._start(threads, engine, server)
         except OSError as error:
-            for descriptor in (self._commands, self._events, printed):
-                os.close(descriptor)
             self.log.close()
             raise WorkerError(
                 f"A worker process could not be started: {error.strerror}.", "Close other programs and try again."
             ) from error
-        finally:
-            for descriptor in (commands, events, printing):
-                os.close(descriptor)
         self._pump = threading.Thread(target=self.log.pump, args=(printed,), name="levers-log", daemon=True)
         self._reader = threading.Thread(target=self._read, name="levers-events", daemon=True)
         self._pump.start()
         self._reader.start()
+
+    def _start(self, threads: int, engine: Path | None, server: ForkServer | None) -> int:
+        """Start the process; the end of the pipe that its output comes from. A fork that fails has pipes of its own, in
+        which it may have spoken already. Raises OSError."""
+        commands, self._commands = os.pipe()
+        self._events, events = os.pipe()
+        printed, printing = os.pipe()
+        try:
+            begin = server.fork if server else partial(start_worker, threads=threads, engine=engine)
+            self._process: Process = begin(commands, events, printing)
+        except OSError:
+            for descriptor in (self._commands, self._events, printed):
+                os.close(descriptor)
+            if server is None:
+                raise
+        else:
+            return printed
+        finally:
+            for descriptor in (commands, events, printing):
+                os.close(descriptor)
+        return self._start(threads, engine, None)
 
     @property
     def pid(self) -> int:
@@ -108,10 +124,17 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._kill()
             self._process.wait()
-        if first:
-            self._kill_group()  # what it started may have outlived it
+        self._sweep()
         self._reader.join(LAST_WORDS_S)
         self._pump.join(LAST_WORDS_S)
+
+    def _sweep(self) -> None:
+        """Once it has ended: end what it started and what outlived it, at once, while the number of the group can be no
+        other's."""
+        with self._sweeping:
+            if not self._swept:
+                self._kill_group()
+            self._swept = True
 
     def _kill(self) -> None:
         if self._process.poll() is None:
@@ -137,6 +160,7 @@ class Worker:
         if reason is not None:
             self._kill()
             self._process.wait()
+            self._sweep()
         self.events.put(reason or self._obituary())
 
     def _take(self, text: bytes) -> Gone | None:
@@ -155,6 +179,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._kill()
             code = self._process.wait()
+        self._sweep()
         if not self._closing:
             self._pump.join(LAST_WORDS_S)
         return Gone(*_ending(code))
@@ -182,13 +207,3 @@ def _ending(code: int) -> tuple[str, str]:
             name = f"signal {-code}"
         return f"Its worker process crashed ({name}).", again
     return f"Its worker process ended by itself with exit code {code}.", again
-
-
-def _begin(
-    commands: int, events: int, printing: int, threads: int, engine: Path | None, server: ForkServer | None
-) -> Process:
-    """Its process: forked where there is something to fork it from, else started. Raises OSError."""
-    if server is not None:
-        with contextlib.suppress(OSError):  # then it starts by itself
-            return server.fork(commands, events, printing, late_environment(threads))
-    return start_worker(commands, events, printing, threads, engine)

@@ -3,8 +3,9 @@
 Spares each worker its three seconds of imports. Forking is safe here because nothing but imports has happened: one
 thread, no device touched, no random numbers drawn; a process found otherwise refuses. Each message on the socket is one
 JSON object: "ready" once; then each request brings its variables and three descriptors (commands, events, output) and
-is answered by the child's "pid"; the "ended" of each child follows. It ends with the program that started it, and by
-itself when nobody has worked for a while. What a worker does is in `__main__.py`; who asks is `runners/`'s business.
+is answered by the child's "pid" or by "refused" with an error number; the "ended" of each child follows. It ends with
+the program that started it, and by itself when nobody has worked for a while. What a worker does is in `__main__.py`;
+who asks is `runners/`'s business.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import gc
 import json
 import os
 import selectors
+import signal
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,14 +26,15 @@ MESSAGE_BYTES = 1 << 17
 DESCRIPTORS = 3
 
 Run = Callable[[int, int, int], int]
+Variables = dict[str, str | None]
 
 
 def serve(channel: socket.socket, run: Run, idle_s: float = IDLE_S) -> int:
     """Answer requests until the other end closes (0), or nobody has worked for `idle_s` (0). Does not begin when the
-    libraries left a second thread running (3). `run` is a worker's life: it gets the two descriptors and the parent's
-    process id, and gives the exit code."""
+    libraries left a second thread running, or the kernel cannot tell of a child's end (3). `run` is a worker's life: it
+    gets the two descriptors and the parent's process id, and gives the exit code."""
     _import_libraries()
-    if len(list(Path("/proc/self/task").iterdir())) != 1:
+    if len(list(Path("/proc/self/task").iterdir())) != 1 or not _tells_of_ends():
         return 3
     gc.collect()
     gc.freeze()  # so that a collection in a child does not touch, and so copy, what all share
@@ -47,12 +50,49 @@ def serve(channel: socket.socket, run: Run, idle_s: float = IDLE_S) -> int:
                 elif (request := _request(channel)) is None:
                     return 0
                 else:
-                    pid = _fork(*request, run, [channel.fileno(), waiting.fileno(), *children])
-                    watch = os.pidfd_open(pid)
-                    children[watch] = pid
-                    waiting.register(watch, selectors.EVENT_READ)
-                    _say(channel, {"pid": pid})
+                    _say(channel, _answer(request, run, channel, waiting, children))
     return 0
+
+
+def _tells_of_ends() -> bool:
+    """Whether a child's end can be waited for along with the socket (Linux 5.3, and allowed in this container)."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+def _answer(
+    request: tuple[Variables, list[int]],
+    run: Run,
+    channel: socket.socket,
+    waiting: selectors.DefaultSelector,
+    children: dict[int, int],
+) -> dict[str, int]:
+    """A new worker, or why there is none; those that live are not touched by it."""
+    variables, descriptors = request
+    try:
+        pid = _fork(variables, descriptors, run, [channel.fileno(), waiting.fileno(), *children])
+        watch = _watched(pid)
+    except OSError as error:
+        return {"refused": error.errno or 0}
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    children[watch] = pid
+    waiting.register(watch, selectors.EVENT_READ)
+    return {"pid": pid}
+
+
+def _watched(pid: int) -> int:
+    """A descriptor that tells of the child's end; a child that cannot be watched is ended. Raises OSError."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
 
 
 def _import_libraries() -> None:
@@ -70,8 +110,9 @@ def _say(channel: socket.socket, message: Mapping[str, object]) -> None:
     channel.send(json.dumps(message).encode())
 
 
-def _request(channel: socket.socket) -> tuple[dict[str, str], list[int]] | None:
-    """The variables to set and the three descriptors of the next worker; None when the other end has closed."""
+def _request(channel: socket.socket) -> tuple[Variables, list[int]] | None:
+    """The variables to set (None: to take away) and the three descriptors of the next worker; None when the other end
+    has closed."""
     data, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, DESCRIPTORS)
     if len(descriptors) != DESCRIPTORS:
         return None
@@ -85,18 +126,16 @@ def _farewell(pid: int, watch: int) -> dict[str, int]:
     return {"ended": pid, "code": os.waitstatus_to_exitcode(status)}
 
 
-def _fork(environment: dict[str, str], descriptors: list[int], run: Run, mine: list[int]) -> int:
-    """Process id of a new worker. Its three descriptors are its own alone afterwards, and `mine` are not its."""
+def _fork(variables: Variables, descriptors: list[int], run: Run, mine: list[int]) -> int:
+    """Process id of a new worker, in which `mine` are closed. Raises OSError."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _live(environment, descriptors, run, mine, parent)
-    for descriptor in descriptors:
-        os.close(descriptor)
+        _live(variables, descriptors, run, mine, parent)
     return pid
 
 
-def _live(environment: dict[str, str], descriptors: list[int], run: Run, mine: list[int], parent: int) -> NoReturn:
+def _live(variables: Variables, descriptors: list[int], run: Run, mine: list[int], parent: int) -> NoReturn:
     """In the child: become what a worker started by itself is, and end as one."""
     code = 1
     try:
@@ -107,7 +146,11 @@ def _live(environment: dict[str, str], descriptors: list[int], run: Run, mine: l
         for standard in (1, 2):
             os.dup2(printing, standard)
         os.close(printing)
-        os.environ.update(environment)
+        for name, value in variables.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
         code = run(commands, events, parent)
     finally:
         os._exit(code)

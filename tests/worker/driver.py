@@ -37,7 +37,7 @@ class WorkerProcess:
             if python is None:
                 server = forking.ready(THREADS, lambda: False)
                 assert server is not None
-                self.process: Process = server.fork(*ends, forking.late_environment(THREADS))
+                self.process: Process = server.fork(*ends)
             else:
                 self.process = start_worker(*ends, THREADS, python)
         os.close(command_read)

@@ -28,7 +28,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     started: list[Worker] = []
 
     def begin(script: str) -> Worker:
-        def spawn(commands: int, events: int, printing: int, *_: object) -> subprocess.Popen[bytes]:
+        def spawn(commands: int, events: int, printing: int, **_: object) -> subprocess.Popen[bytes]:
             return subprocess.Popen(
                 [sys.executable, "-c", HEAD.format(events=events) + script],
                 stdin=subprocess.DEVNULL,
@@ -38,7 +38,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
                 start_new_session=True,
             )
 
-        monkeypatch.setattr(runner, "_begin", spawn)
+        monkeypatch.setattr(runner, "start_worker", spawn)
         started.append(Worker(tmp_path / f"{len(started)}.log", 1))
         return started[-1]
 
