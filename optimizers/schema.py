@@ -151,7 +151,8 @@ class Obstacle:
 class Promise:
     """What a technique's documentation claims, as data. `metric` names the figure of VersusBaseline that judges it
     ("decode", "ttft", "prefill": speed ratio; "weights_bytes", "run_peak_bytes": bytes ratio) or "kl_divergence", or
-    None where this program does not measure it; the promise is kept when the figure lies in [low, high]."""
+    None where this program does not measure it; the promise is kept when the figure lies in [low, high]. In a plan
+    `against` is the key of the variant that lacks this technique and no other; None where that is the baseline."""
 
     claim: str
     promised: str
@@ -159,6 +160,7 @@ class Promise:
     metric: str | None = None
     low: float | None = None
     high: float | None = None
+    against: str | None = None
 
 
 @dataclass(frozen=True)

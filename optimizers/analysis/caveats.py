@@ -178,12 +178,14 @@ def _decoded(item: Measurement) -> Iterator[Caveat]:
 
 
 def _compiled(item: Measurement) -> Iterator[Caveat]:
-    """Where compiled code came from, and whether more was compiled while requests ran."""
+    """Where compiled code came from, and whether more was compiled while requests ran. A kernel that is compiled at its
+    first use is so in the first request, not while preparing."""
     found = item.census.compile if item.census else None
     if found is None:
         return
-    if found.from_cache is not None and item.cost is not None and item.cost.prepare_s > 0:
-        took = f"Compiling {item.variant} took {item.cost.prepare_s:.0f} s"
+    seconds = max(item.cost.prepare_s, item.cost.warm_up_s) if item.cost else 0.0
+    if found.from_cache is not None and seconds > 0:
+        took = f"Compiling {item.variant} took {seconds:.0f} s"
         text = f"{took}, code from an earlier run included." if found.from_cache else f"{took}, from scratch."
         remedy = NO_REMEDY if found.from_cache else "The code is kept: the next run with such lengths starts sooner."
         yield Caveat("compiled_warm" if found.from_cache else "compiled_cold", text, remedy, item.variant)

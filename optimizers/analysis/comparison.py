@@ -106,7 +106,13 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
         step=_step(item, record, base.floor, planned.below),
     )
     own = replace(record.plan, checkpoint=planned.checkpoint or record.plan.checkpoint)
-    return replace(measured, promises=judge(planned.promises, measured, own)) if judged_against else measured
+    if judged_against is None:
+        return measured
+    others = {promise.against for promise in planned.promises}
+    steps = [step for key in others if (step := _step(item, record, base.floor, key)) is not None]
+    return replace(
+        measured, promises=judge(planned.promises, measured, own, {step.below: step.versus for step in steps})
+    )
 
 
 def _step(item: Measurement, record: Record, floor: NoiseFloor, below: str | None) -> Step | None:

@@ -3,16 +3,17 @@
 The reasons come from evidence in the run (the processor's instruction sets, the census, the checkpoint's shape), by
 the rules listed in `_SPEED`, `_BYTES` and `_QUALITY`; none is a guess from the name of a model. A promise is kept when
 the figure lies in the promised range. A speed whose interval reaches into the range from outside is not judged, nor is
-a promise of more speed by a difference that is within the noise.
+a promise of more speed by a difference that is within the noise, nor one of a technique in a stack unless the same
+stack without it was measured too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizers.analysis import decoding_causes
-from optimizers.results import PromiseResult, Ratio, VariantResult
+from optimizers.results import PromiseResult, Ratio, VariantResult, VersusBaseline
 from optimizers.schema import Plan, Promise
 
 SMALL_HIDDEN_SIZE = 1024
@@ -26,10 +27,12 @@ _NATIVE_FP16 = ("avx512_fp16", "amx_fp16", "fphp", "asimdhp")
 
 @dataclass(frozen=True)
 class _Case:
-    """One variant and the plan it belongs to."""
+    """One variant, what it is judged against (None: that was not measured), and the plan it belongs to."""
 
     result: VariantResult
     plan: Plan
+    versus: VersusBaseline | None
+    whose: str = "the baseline's"
 
     def has(self, *words: str) -> bool:
         """Whether a technique's id contains one of the words."""
@@ -39,20 +42,37 @@ class _Case:
         return any(word in name for name in self.plan.machine.instruction_sets for word in words)
 
 
-def judge(promises: Sequence[Promise], result: VariantResult, plan: Plan) -> tuple[PromiseResult, ...]:
-    """Each promise with what was measured of it. `result` is a measured variant with its ratios."""
-    return tuple(_judge(promise, _Case(result, plan)) for promise in promises)
+def judge(
+    promises: Sequence[Promise], result: VariantResult, plan: Plan, apart: Mapping[str, VersusBaseline]
+) -> tuple[PromiseResult, ...]:
+    """Each promise with what was measured of it. `result` is a measured variant with its ratios, `apart` its ratios
+    against other variants. On a step of a ladder only what that step added is judged."""
+    found = []
+    for promise in promises:
+        if promise.against is None:
+            found.append(_judge(promise, _Case(result, plan, result.versus_baseline)))
+        elif promise.against in apart:
+            found.append(_judge(promise, _Case(result, plan, apart[promise.against], f"{promise.against}'s")))
+        elif result.step is None:
+            found.append(
+                _judged(promise, None, None, f"Judging it alone takes {promise.against} measured beside this.")
+            )
+    return tuple(found)
 
 
 def _judge(promise: Promise, case: _Case) -> PromiseResult:
     if promise.metric in _SPEEDS:
-        measured, kept, why = _speed(promise, case)
-    elif promise.metric in ("weights_bytes", "run_peak_bytes"):
-        measured, kept, why = _bytes(promise, case)
-    elif promise.metric == "kl_divergence":
-        measured, kept, why = _quality(promise, case)
-    else:
-        measured, kept, why = None, None, "This program does not measure it."
+        return _judged(promise, *_speed(promise, case))
+    if promise.metric in ("weights_bytes", "run_peak_bytes"):
+        return _judged(promise, *_bytes(promise, case))
+    if promise.metric == "kl_divergence" and promise.against is not None:
+        return _judged(promise, None, None, "Quality is measured against the baseline, for the whole stack.")
+    if promise.metric == "kl_divergence":
+        return _judged(promise, *_quality(promise, case))
+    return _judged(promise, None, None, "This program does not measure it.")
+
+
+def _judged(promise: Promise, measured: str | None, kept: bool | None, why: str | None) -> PromiseResult:
     return PromiseResult(promise.claim, promise.promised, measured, kept, why, promise.source)
 
 
@@ -60,11 +80,10 @@ _Judged = tuple[str | None, bool | None, str | None]
 
 
 def _speed(promise: Promise, case: _Case) -> _Judged:
-    versus = case.result.versus_baseline
-    ratio: Ratio | None = getattr(versus, promise.metric or "", None)
+    ratio: Ratio | None = getattr(case.versus, promise.metric or "", None)
     if ratio is None:
-        return None, None, "Baseline and variant have no round in common that carries this figure."
-    measured = f"{ratio.ratio:.2f}x the baseline's {_SPEEDS[promise.metric or '']}"
+        return None, None, "The two have no round in common that carries this figure."
+    measured = f"{ratio.ratio:.2f}x {case.whose} {_SPEEDS[promise.metric or '']}"
     if ratio.verdict == "too few rounds":
         return measured, None, "There are too few rounds for a verdict on speed."
     if _within(promise, ratio.ratio):
@@ -79,12 +98,12 @@ def _speed(promise: Promise, case: _Case) -> _Judged:
 
 
 def _bytes(promise: Promise, case: _Case) -> _Judged:
-    value: float | None = getattr(case.result.versus_baseline, promise.metric or "", None)
+    value: float | None = getattr(case.versus, promise.metric or "", None)
     if value is None:
         return None, None, "This machine does not tell the figure."
     what = "bytes of weights" if promise.metric == "weights_bytes" else "peak memory"
     kept = _within(promise, value)
-    return f"{value:.2f}x the baseline's {what}", kept, None if kept else _why(_BYTES, case)
+    return f"{value:.2f}x {case.whose} {what}", kept, None if kept else _why(_BYTES, case)
 
 
 def _quality(promise: Promise, case: _Case) -> _Judged:

@@ -1,9 +1,9 @@
 """The order of one comparison, from the first worker's start to the last one's end.
 
-Resident: the baseline loads, streams its answers and scores the text, alone, which writes the reference; the others
-load side by side and score one after another; then all take turns. Not resident: one after another, the baseline first
-and last. No timed turn runs while anything else of ours computes. Covers order and failures; one conversation is in
-`member.py`, turns are in `rounds.py`.
+Resident: the baseline loads, streams its answers and scores the text, which writes the reference; the others load and
+score one after another, since what a start costs is measured too; then all take turns. Not resident: one after
+another, the baseline first and last. Nothing that is timed runs while anything else of ours computes. Covers order and
+failures; one conversation is in `member.py`, turns are in `rounds.py`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 from optimizers import protocol
 from optimizers.errors import Cancelled, LeversError, WorkerError
-from optimizers.manager.abreast import abreast
 from optimizers.manager.board import Board
 from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
@@ -25,11 +23,18 @@ from optimizers.schema import FINAL_STATUSES, Checkpoint, Plan, RunStatus
 from optimizers.settings import TEXT_POSITIONS
 from optimizers.tasks import text_generation
 
-AT_ONCE = 3
 FIRST_TOKENS = 2
 TEMPLATE_TOKENS = 256
 WIDEST_VOCABULARY = 10_000_000
 ROW_ITEM_BYTES = 4
+MISTAKE = (
+    "A mistake in the program ended the comparison. What was measured is kept: start it again, if need be without the "
+    "variant that was at work."
+)
+UNCOMPUTED = (
+    "A mistake in the program kept the comparison from being computed. The raw samples are kept: start it again with "
+    "fewer variants."
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -68,7 +73,7 @@ class Conductor:
             status, reason = "failed", f"The run could not be kept on disk: {error.strerror}. Free some space."
         except Exception:
             _logger.exception("the comparison %s ended by a mistake in the program", self._board.folder.id)
-            status, reason = "failed", "A mistake in the program ended the comparison; what was measured is kept."
+            status, reason = "failed", MISTAKE
         self._end(status, reason)
 
     def _measure(self) -> None:
@@ -131,13 +136,15 @@ class Conductor:
     def _get_ready(self, member: Member) -> bool:
         """Warm a loaded variant up, score with it, and see that its techniques were applied; False when it is out.
         Scoring is the warm-up at full size; one that has no answers to score (A', a model of other tokens) answers
-        once."""
+        once more instead."""
+        member.warm_up(self._work.prompts[0], self._first_tokens)
         comparable = not member.replica and self._comparable(member)
-        member.warm_up(self._work.prompts[0], self._first_tokens if comparable else self._work.max_new_tokens)
-        if member.replica:
-            return True
         if comparable:
             member.score(self._passages, self._reference)
+        else:
+            member.run(self._work.prompts[0], self._work.max_new_tokens)
+        if member.replica:
+            return True
         if member.variant.checkpoint is not None and self._stretches:
             member.score_text(self._stretches)
         taken = member.census()
@@ -157,14 +164,12 @@ class Conductor:
         return fit
 
     def _all_together(self) -> None:
-        """All stay loaded and take turns. Loading is mostly one thread's work, so a few load at a time; scoring takes
-        all threads and suffers from company, so each scores alone."""
+        """All stay loaded and take turns."""
         others = (*self._others, self._second)
-        self._board.live.stage("loading the variants")
-        abreast([partial(self._guarded, member, self._load) for member in others], AT_ONCE)
         for place, member in enumerate(others, 1):
             self._must_go_on()
-            self._board.live.stage(f"scoring: variant {place} of {len(others)}")
+            self._board.live.stage(f"loading and scoring: variant {place} of {len(others)}")
+            self._guarded(member, self._load)
             self._prepared(member, self._get_ready)
         members = [member for member in (self._baseline, *others) if member.alive]
         self._rounds.play(members)
@@ -224,7 +229,7 @@ class Conductor:
             status, reason = "failed", f"The run could not be kept on disk: {error.strerror}. Free some space."
         except Exception:
             _logger.exception("the comparison %s could not be computed", board.folder.id)
-            status, reason = "failed", "A mistake in the program kept the comparison from being computed."
+            status, reason = "failed", UNCOMPUTED
         finally:
             board.folder.close()
             board.live.end(status, run, reason)

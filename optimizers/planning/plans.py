@@ -5,7 +5,7 @@ Covers the baseline, order, what is left out and why. Reads no file and starts n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -26,7 +26,7 @@ from optimizers.planning.stacks import (
     read_stack,
 )
 from optimizers.planning.ways import below
-from optimizers.schema import Checkpoint, Choice, Device, Machine, Obstacle, Plan, Skipped, Variant, Workload
+from optimizers.schema import Checkpoint, Choice, Device, Machine, Obstacle, Plan, Promise, Skipped, Variant, Workload
 from optimizers.techniques.base import Technique
 
 SHARE_OF_FREE_MEMORY = 0.8
@@ -206,8 +206,21 @@ def _variant(techniques: tuple[str, ...], baseline: tuple[str, ...], setting: _S
         techniques=in_slot_order(techniques),
         predicted_bytes=predictions.process_bytes(known(techniques), setting.checkpoint, setting.workload),
         warnings=tuple(warning for warning in warnings if warning),
-        promises=tuple(promise for technique in named for promise in technique.promises) if baseline else (),
+        promises=tuple(_promises(named, techniques, baseline, setting.own)) if baseline else (),
     )
+
+
+def _promises(
+    named: Iterable[Technique], techniques: tuple[str, ...], baseline: tuple[str, ...], own: tuple[str, ...]
+) -> Iterator[Promise]:
+    """What the techniques of a stack promise, each to be judged against the same stack without it. What another brings
+    along cannot be left out, so nothing is judged of it."""
+    for technique in named:
+        rest = tuple(name for name in techniques if name not in (technique.id, *technique.brings))
+        without = key_of(completed(rest, own))
+        if without != key_of(techniques):
+            against = None if without == key_of(baseline) else without
+            yield from (replace(promise, against=against) for promise in technique.promises)
 
 
 def _obstacle(variant: Variant, setting: _Setting) -> Obstacle | None:

@@ -71,7 +71,7 @@ def census(ready: Compiled | None) -> CompileCensus | None:
     return CompileCensus(
         graphs=now.graphs,
         graph_breaks=now.graph_breaks,
-        recompiles=now.recompiles,
+        recompiles=now.recompiles - (ready.recompiles if ready else 0),
         late_graphs=now.graphs - first.graphs,
         from_cache=first.from_cache,
     )

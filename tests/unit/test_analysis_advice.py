@@ -49,6 +49,35 @@ def test_a_speed_that_might_still_be_in_the_range_is_not_judged() -> None:
     assert "too few rounds" in (few[0].why or "")
 
 
+def test_a_technique_in_a_stack_is_judged_by_what_it_added() -> None:
+    """The stack is 4x the baseline, and 2x the variant that lacks the technique."""
+    under = make.measurement("a", [0.25] * 6)
+    stack = make.measurement("a+b", [0.125] * 6, memory=make.memory(256 * make.MIB))
+    record = make.record(make.measurement(BASE, STEPS), under, stack, replica=STEPS)
+    promises = tuple(
+        replace(promised(*claim), against=against)
+        for claim, against in [
+            (("decode", 1.5, 3.0), "a"),
+            (("weights_bytes", None, 0.5), "a"),
+            (("kl_divergence", None, 0.1), "a"),
+            (("decode", 1.5, None), "b"),
+        ]
+    )
+    foot, first, second = record.plan.variants
+
+    def found(below: str | None):
+        steps = (foot, first, replace(second, promises=promises, below=below))
+        return result(compare(replace(record, plan=replace(record.plan, variants=steps))), "a+b").promises
+
+    apart = found(None)
+    assert [item.kept for item in apart] == [True, True, None, None]
+    assert apart[0].measured == "2.00x a's decode speed"
+    assert apart[1].measured == "0.50x a's bytes of weights"
+    assert apart[2].why == "Quality is measured against the baseline, for the whole stack."
+    assert apart[3].measured is None and apart[3].why == "Judging it alone takes b measured beside this."
+    assert [item.kept for item in found("a")] == [True, True, None]  # on a step, what was judged below is not repeated
+
+
 @pytest.mark.parametrize(
     ("key", "metric", "words"),
     [
