@@ -39,9 +39,20 @@ PACKAGES = (
     "gguf",
     "mslk",
 )
-_X86 = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16")
-_AMX = ("amx_bf16", "amx_int8", "amx_tile")
-_ARM = ("asimd", "asimddp", "asimdhp", "bf16", "i8mm", "sve")
+_X86 = (
+    "avx",
+    "avx2",
+    "fma",
+    "f16c",
+    "avx512f",
+    "avx512_vnni",
+    "avx_vnni",
+    "avx512_bf16",
+    "avx512_fp16",
+    "avx_ne_convert",
+)
+_AMX = ("amx_bf16", "amx_fp16", "amx_int8", "amx_tile")
+_ARM = ("asimd", "asimddp", "asimdhp", "bf16", "fphp", "i8mm", "sve", "svebf16")
 _DRIVER_SIGNS = ("proc/driver/nvidia", "dev/nvidia0", "dev/dxg")
 _PROBE_TIMEOUT_S = 60.0
 _PROBE = """

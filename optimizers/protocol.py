@@ -142,8 +142,9 @@ class TakeCensus:
 
 @dataclass(frozen=True)
 class TakeMemory:
-    """Closed by MemoryTaken."""
+    """With `saved` the size of the model's saved file is measured, too. Closed by MemoryTaken."""
 
+    saved: bool = False
     kind: Literal["memory"] = "memory"
 
 

@@ -16,7 +16,6 @@ RUN_SCHEMA: Literal["levers.run/1"] = "levers.run/1"
 
 Verdict = Literal["faster", "slower", "within noise", "too few rounds", "baseline"]
 MARKS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "within noise": "≈", "too few rounds": "…", "baseline": "◆"}
-VERDICTS: tuple[Verdict, ...] = tuple(MARKS)
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,7 @@ class VersusBaseline:
     prefill: Ratio | None
     weights_bytes: float | None
     run_peak_bytes: float | None
+    saved_bytes: float | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +165,7 @@ class VariantResult:
     step: Step | None = None
     payback: Payback | None = None
     model: ModelFacts | None = None
+    four_bit: bool = False
 
 
 @dataclass(frozen=True)

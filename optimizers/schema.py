@@ -150,9 +150,10 @@ class Obstacle:
 @dataclass(frozen=True)
 class Promise:
     """What a technique's documentation claims, as data. `metric` names the figure of VersusBaseline that judges it
-    ("decode", "ttft", "prefill": speed ratio; "weights_bytes", "run_peak_bytes": bytes ratio) or "kl_divergence", or
-    None where this program does not measure it; the promise is kept when the figure lies in [low, high]. In a plan
-    `against` is the key of the variant that lacks this technique and no other; None where that is the baseline."""
+    ("decode", "ttft", "prefill": speed ratio; "weights_bytes", "run_peak_bytes", "saved_bytes": bytes ratio) or
+    "kl_divergence", or None where this program does not measure it; the promise is kept when the figure lies in [low,
+    high]. In a plan `against` is the key of the variant that lacks this technique and no other; None where that is the
+    baseline."""
 
     claim: str
     promised: str
@@ -169,7 +170,7 @@ class Variant:
     lists the ids in slot order; `predicted_bytes` is the memory the process is expected to need at its peak; `below` is
     the key of the step that it stands on in a ladder, None elsewhere. `checkpoint` is another than the plan's, None
     where it is that; without `same_tokenizer` its tokens are others than the baseline's, so neither probabilities nor
-    answers can be compared token by token."""
+    answers can be compared token by token. `four_bit`: a technique stores weights in about 4 bits."""
 
     key: str
     title: str
@@ -180,6 +181,7 @@ class Variant:
     below: str | None = None
     checkpoint: Checkpoint | None = None
     same_tokenizer: bool = True
+    four_bit: bool = False
 
 
 @dataclass(frozen=True)
@@ -271,7 +273,8 @@ class Memory:
     file-backed part of the figure before it (mapped weights), the rest is anonymous; peaks are the kernel's high-water
     mark, reset between phases; None where it cannot be read. "cuda": bytes allocated by PyTorch on the GPU; then
     `reserved_peak_bytes` is the most that its allocator held, and `process_bytes` all that the driver counts for the
-    process (NVML), its CUDA context included."""
+    process (NVML), its CUDA context included. `saved_bytes` is the file that torch.save writes of the model's state,
+    None where it was not asked for."""
 
     weights_bytes: int
     disk_bytes: int
@@ -284,6 +287,7 @@ class Memory:
     device: Device = "cpu"
     reserved_peak_bytes: int | None = None
     process_bytes: int | None = None
+    saved_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from optimizers.analysis import other_models, quality
-from optimizers.analysis.recommendation import is_four_bit
 from optimizers.analysis.requests import counted, possible
 from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS
 from optimizers.results import Caveat, NoiseFloor, VariantResult
@@ -66,8 +65,8 @@ def _checkpoint(record: Record, measured: Sequence[Measurement]) -> Iterator[Cav
         if other.low_bit_grid and other.low_bit_grid != checkpoint.low_bit_grid:  # said once for the whole run
             yield Caveat("low_bit_grid", other.low_bit_grid, "Judge 4-bit quality on its original checkpoint.", key)
     if checkpoint.low_bit_grid:
-        own = [item for item in measured if item.variant not in another]
-        four = [item.variant for item in own if is_four_bit(item.techniques)]
+        four_bit = {variant.key for variant in record.plan.variants if variant.four_bit and not variant.checkpoint}
+        four = [item.variant for item in measured if item.variant in four_bit]
         lead = f"Do not judge 4-bit quality by {', '.join(four)} here. " if four else ""
         yield Caveat(
             "low_bit_grid",

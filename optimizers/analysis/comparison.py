@@ -76,6 +76,7 @@ def _result(item: Measurement, base: _Base, record: Record, planned: Variant | N
         outputs=item.outputs,
         log_tail=item.log_tail,
         model=_facts(planned.checkpoint) if planned and planned.checkpoint else None,
+        four_bit=planned is not None and planned.four_bit,
     )
     if item.status != "measured" or planned is None:
         return result

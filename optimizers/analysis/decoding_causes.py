@@ -42,8 +42,9 @@ def reading_weights(result: VariantResult, plan: Plan) -> str | None:
     one = plan.choice.workload.batch_size == 1
     if not _compiled(result) or plan.machine.gpus or not one or result.memory is None:
         return None
+    megabytes = f"{result.memory.weights_bytes / 1e6:.0f} MB"
     return (
-        f"With one request at a time each token reads all {result.memory.weights_bytes / 1e6:.0f} MB of weights; "
+        f"With one request at a time each token reads most of the {megabytes} of weights; "
         "compiling saves the work around that, not the reading."
     )
 

@@ -21,6 +21,7 @@ MOST_REASONS = 3
 UNEXPLAINED = "Nothing in the evidence of this run explains it."
 
 _SPEEDS = {"decode": "decode speed", "ttft": "speed to the first token", "prefill": "prefill speed"}
+_SIZES = {"weights_bytes": "bytes of weights", "run_peak_bytes": "peak memory", "saved_bytes": "saved file"}
 _NATIVE_INT8 = ("vnni", "amx_int8", "asimddp", "i8mm")
 _NATIVE_FP16 = ("avx512_fp16", "amx_fp16", "fphp", "asimdhp")
 
@@ -63,7 +64,7 @@ def judge(
 def _judge(promise: Promise, case: _Case) -> PromiseResult:
     if promise.metric in _SPEEDS:
         return _judged(promise, *_speed(promise, case))
-    if promise.metric in ("weights_bytes", "run_peak_bytes"):
+    if promise.metric in _SIZES:
         return _judged(promise, *_bytes(promise, case))
     if promise.metric == "kl_divergence" and promise.against is not None:
         return _judged(promise, None, None, "Quality is measured against the baseline, for the whole stack.")
@@ -100,8 +101,8 @@ def _speed(promise: Promise, case: _Case) -> _Judged:
 def _bytes(promise: Promise, case: _Case) -> _Judged:
     value: float | None = getattr(case.versus, promise.metric or "", None)
     if value is None:
-        return None, None, "This machine does not tell the figure."
-    what = "bytes of weights" if promise.metric == "weights_bytes" else "peak memory"
+        return None, None, "The figure was not measured here."
+    what = _SIZES[promise.metric or ""]
     kept = _within(promise, value)
     return f"{value:.2f}x {case.whose} {what}", kept, None if kept else _why(_BYTES, case)
 

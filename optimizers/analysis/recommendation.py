@@ -16,13 +16,7 @@ from optimizers.results import Recommendation, VariantResult
 from optimizers.schema import Checkpoint
 
 WORTHWHILE_BYTES = 0.9
-_FOUR_BIT = ("nf4", "fp4", "int4", "4bit")
 _SETTLED = ("faster", "slower", "within noise")
-
-
-def is_four_bit(techniques: Sequence[str]) -> bool:
-    """Whether a stack stores weights in 4 bits, by the names that such techniques go by."""
-    return any(mark in technique for technique in techniques for mark in _FOUR_BIT)
 
 
 def word_of(result: VariantResult) -> QualityWord | None:
@@ -104,7 +98,7 @@ def _smallest(item: VariantResult, checkpoint: Checkpoint, apart: str) -> Recomm
 def _condition(item: VariantResult, checkpoint: Checkpoint, apart: str) -> str:
     parts = ["This holds for this model, these prompts and this machine."]
     grid = item.model.low_bit_grid if item.model else checkpoint.low_bit_grid
-    if is_four_bit(item.techniques) and grid:
+    if item.four_bit and grid:
         parts.append(f"Do not go by its 4-bit quality here. {grid}")
     return " ".join([*parts, apart]).strip()
 

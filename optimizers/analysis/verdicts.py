@@ -90,6 +90,7 @@ def versus_baseline(
         prefill=_ratio(variant, baseline, requests.prefill_tokens_per_s, floor.ttft),
         weights_bytes=_bytes(memory, baseline_memory, "weights_bytes"),
         run_peak_bytes=_bytes(memory, baseline_memory, "run_peak_bytes"),
+        saved_bytes=_bytes(memory, baseline_memory, "saved_bytes"),
     )
 
 

@@ -19,7 +19,7 @@ from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
 from optimizers.manager.turns import Pace
 from optimizers.planning import known
-from optimizers.schema import FINAL_STATUSES, Checkpoint, Plan, RunStatus
+from optimizers.schema import FINAL_STATUSES, Checkpoint, Plan, RunStatus, Variant
 from optimizers.settings import TEXT_POSITIONS
 from optimizers.tasks import text_generation
 
@@ -121,7 +121,7 @@ class Conductor:
             member.score(text, self._reference, write=True)
         if self._stretches:
             member.score_text(self._stretches)
-        member.memory()
+        member.memory(any(map(_weighed_saved, self._plan.variants)))
         self._passages = (*self._passages, *text)
         member.status("ready")
         return True
@@ -149,7 +149,7 @@ class Conductor:
             member.score_text(self._stretches)
         taken = member.census()
         if taken.obstacle is None:
-            member.memory()
+            member.memory(_weighed_saved(member.variant))
             member.status("ready")
             return True
         member.status("not_applied", taken.obstacle.reason, taken.obstacle.remedy)
@@ -294,6 +294,11 @@ def _stretches(plan: Plan) -> tuple[protocol.Stretch, ...]:
 def _shortest(checkpoints: Sequence[Checkpoint]) -> int:
     """The shortest context that is known, 0 where none is."""
     return min((checkpoint.context_length for checkpoint in checkpoints if checkpoint.context_length), default=0)
+
+
+def _weighed_saved(variant: Variant) -> bool:
+    """Whether a promise is about the size of its saved file."""
+    return any(promise.metric == "saved_bytes" for promise in variant.promises)
 
 
 def _last_words(member: Member) -> bool:

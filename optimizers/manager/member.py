@@ -158,9 +158,9 @@ class Member:
         self._doing("reading what is loaded")
         return self._ask(protocol.TakeCensus(), protocol.CensusTaken, ANSWER_TIMEOUT_S, "census")
 
-    def memory(self) -> None:
-        """Memory by phase so far."""
-        self._ask(protocol.TakeMemory(), protocol.MemoryTaken, ANSWER_TIMEOUT_S, "memory")
+    def memory(self, saved: bool = False) -> None:
+        """Memory by phase so far; with `saved` the size of the saved file, too."""
+        self._ask(protocol.TakeMemory(saved), protocol.MemoryTaken, ANSWER_TIMEOUT_S, "memory")
 
     def status(self, status: VariantStatus, reason: str | None = None, remedy: str | None = None) -> None:
         """Tell the log and the picture. A' has no lane and no status of its own."""

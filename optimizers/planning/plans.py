@@ -30,6 +30,7 @@ from optimizers.schema import Checkpoint, Choice, Device, Machine, Obstacle, Pla
 from optimizers.techniques.base import Technique
 
 SHARE_OF_FREE_MEMORY = 0.8
+FOUR_BIT_BYTES = 0.75
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ def _variant(techniques: tuple[str, ...], baseline: tuple[str, ...], setting: _S
         predicted_bytes=predictions.process_bytes(known(techniques), setting.checkpoint, setting.workload),
         warnings=tuple(warning for warning in warnings if warning),
         promises=tuple(_promises(named, techniques, baseline, setting.own)) if baseline else (),
+        four_bit=any((technique.linear_bytes or 1.0) < FOUR_BIT_BYTES for technique in known(techniques)),
     )
 
 

@@ -37,7 +37,7 @@ TECHNIQUE = Technique(
     title="8-bit weights and arithmetic (PyTorch dynamic int8)",
     summary="Linear layers stored and computed in 8-bit whole numbers; the scale of the inputs is found as they come.",
     promises=(
-        Promise("About 4x smaller", "0.25x the bytes", _SOURCE, "weights_bytes", None, 0.3),
+        Promise("The saved file is about 4x smaller", "0.25x the bytes", _SOURCE, "saved_bytes", None, 0.3),
         Promise("2x to 3x faster", "2x to 3x", _SOURCE, "decode", 2.0, None),
     ),
     why_not=_why_not,

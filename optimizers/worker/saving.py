@@ -1,11 +1,13 @@
-"""Saving a variant as a checkpoint that from_pretrained reads.
+"""Saving a variant as a checkpoint that from_pretrained reads, and how large the file of a model's state is.
 
 Covers what transformers can write; what it cannot is refused with a sentence.
 """
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Any
 
 from optimizers.errors import WorkerError
 from optimizers.worker.failures import first_line
@@ -32,3 +34,28 @@ def save(loaded: Loaded, folder: Path) -> int:
     finally:
         loaded.model.generation_config = greedy
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+class _Counter(io.RawIOBase):
+    """A file that only counts what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.count += size
+        return size
+
+
+def saved_bytes(model: Any) -> int:
+    """Bytes of the file that torch.save writes of the model's state, as PyTorch's guides weigh it. Nothing is kept."""
+    import torch
+
+    file = _Counter()
+    torch.save(model.state_dict(), file)
+    return file.count

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ class Session:
         self._generator: Generator | None = None
         self._techniques: tuple[Technique, ...] = ()
         self._memory = MemoryRecord()
+        self._saved_bytes: int | None = None
 
     def answer(self, command: Any) -> WorkerEvent:
         """The event that closes `command`; Failed when it raised anything."""
@@ -162,10 +164,14 @@ class Session:
 
     def _take_memory(self, command: TakeMemory) -> WorkerEvent:
         from optimizers.worker.census import weights_bytes
+        from optimizers.worker.saving import saved_bytes
 
         loaded = self._ready().loaded
         on_disk = int(getattr(loaded.model, "disk_bytes", loaded.checkpoint.disk_bytes))
-        return MemoryTaken(self._memory.memory(weights_bytes(loaded), on_disk))
+        if command.saved:
+            self._saved_bytes = saved_bytes(loaded.model)
+        memory = self._memory.memory(weights_bytes(loaded), on_disk)
+        return MemoryTaken(replace(memory, saved_bytes=self._saved_bytes))
 
     def _save(self, command: Save) -> WorkerEvent:
         from optimizers.worker.saving import save

@@ -27,14 +27,25 @@ def test_promises_kept_and_broken() -> None:
         promised("ttft", 1.5, None),
         promised("weights_bytes", None, 0.5),
         promised("run_peak_bytes", None, 0.5),
+        promised("saved_bytes", None, 0.5),
         promised("kl_divergence", None, 0.1),
         promised(None, None, None),
     )
-    assert [item.kept for item in found] == [True, False, True, False, False, None]
+    assert [item.kept for item in found] == [True, False, True, False, None, False, None]
     assert found[0].measured == "2.00x the baseline's decode speed"
     assert found[2].measured == "0.50x the baseline's bytes of weights"
-    assert found[4].measured == "mean KL divergence 0.2 nats"
+    assert found[5].measured == "mean KL divergence 0.2 nats"
     assert all(item.why for item in found if item.kept is not True)
+
+
+def test_a_saved_file_is_held_against_the_baselines() -> None:
+    weighed = replace(make.memory(256 * make.MIB), saved_bytes=72)
+    record = two([0.25] * 6, memory=weighed)
+    base = replace(record.measurements[0], memory=replace(make.memory(512 * make.MIB), saved_bytes=268))
+    record = replace(record, measurements=(base, *record.measurements[1:]))
+    (found,) = judged(record, promised("saved_bytes", None, 0.3))
+    assert found.kept is True
+    assert found.measured == "0.27x the baseline's saved file"
 
 
 def test_a_speed_that_might_still_be_in_the_range_is_not_judged() -> None:
@@ -138,13 +149,17 @@ def test_memory_is_recommended_when_nothing_is_faster_and_the_baseline_when_noth
 
 def test_four_bit_on_a_low_bit_grid_is_never_recommended_without_saying_so() -> None:
     checkpoint = replace(make.CHECKPOINT, low_bit_grid="Its weights were 4-bit before.")
-    fast = make.measurement("bnb_nf4", [0.25] * 6, scores=GOOD)
+    fast = make.measurement("packed", [0.25] * 6, scores=GOOD)
     record = make.record(make.measurement(BASE, STEPS), fast, replica=STEPS)
-    run = compare(replace(record, plan=make.plan("bnb_nf4", checkpoint=checkpoint)))
+    planned = make.plan("packed", checkpoint=checkpoint)
+    foot, packed = planned.variants
+    run = compare(replace(record, plan=replace(planned, variants=(foot, replace(packed, four_bit=True)))))
     assert run.recommendation is not None
     assert "Its weights were 4-bit before." in run.recommendation.condition
     caveat = next(item for item in run.caveats if item.id == "low_bit_grid")
-    assert "bnb_nf4" in caveat.text
+    assert "packed" in caveat.text
+    wide = compare(replace(record, plan=planned))
+    assert wide.recommendation is not None and "4-bit" not in wide.recommendation.condition
     plain = compare(replace(make.record(make.measurement(BASE, STEPS)), plan=make.plan(checkpoint=checkpoint)))
     assert "low_bit_grid" in caveat_ids(plain)
 

@@ -94,30 +94,6 @@ def test_a_key_names_precision_and_attention_always(changes: dict[str, str], exp
     assert keys(planned(make.choice("eager", baseline="library_default"), **changes)) == expected
 
 
-def test_titles_and_promises_are_of_what_differs_from_the_baseline() -> None:
-    registry = all_techniques()
-    first, nf4 = planned(make.choice("bnb_nf4")).variants
-    assert first.title == f"{registry['fp32'].title} + {registry['sdpa'].title}"
-    assert first.promises == ()
-    assert nf4.title == registry["bnb_nf4"].title
-    assert nf4.promises == registry["bnb_nf4"].promises
-    assert nf4.techniques == ("fp32", "sdpa", "bnb_nf4")
-
-
-def test_a_promise_in_a_stack_is_judged_against_the_stack_without_the_technique() -> None:
-    stack = "bf16+torchao_int8_weight_only+compile"
-    _, alone, whole = planned(make.choice("bf16", stack)).variants
-    assert {promise.against for promise in alone.promises} == {None}
-    against = {(promise.claim, promise.against) for promise in whole.promises}
-    registry = all_techniques()
-    rest = {
-        "bf16": "fp32+sdpa+torchao_int8_weight_only+compile+static_cache",
-        "torchao_int8_weight_only": "bf16+sdpa+compile+static_cache",
-        "compile": "bf16+sdpa+torchao_int8_weight_only",  # and what it brings along
-    }
-    assert against == {(promise.claim, key) for name, key in rest.items() for promise in registry[name].promises}
-
-
 def test_memory_by_hand() -> None:
     plan = planned(make.choice("bf16", "torchao_int8_weight_only"))
     by_key = {variant.key: variant.predicted_bytes for variant in plan.variants}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import planning_records as make
@@ -11,7 +13,7 @@ import pytest
 from driver import WorkerProcess, facts
 
 from optimizers.errors import WorkerError
-from optimizers.protocol import CensusTaken, Save, Saved, TakeCensus
+from optimizers.protocol import CensusTaken, MemoryTaken, Save, Saved, TakeCensus, TakeMemory
 from optimizers.schema import SkippedModule
 from optimizers.techniques import all_techniques
 from optimizers.worker import clock
@@ -140,6 +142,28 @@ def test_a_quantizer_is_proven_by_the_layers_that_it_converted(name: str, tiny_l
     assert "nothing changed" in str(verdict(name, tiny_llama, modules_skipped=(conv, head)))
     assert "no layer to convert" in str(verdict(name, tiny_llama, modules_skipped=(head,)))
     assert "gptq" in str(verdict(name, tiny_llama, modules_converted=14, quantization="gptq"))
+
+
+@pytest.mark.parametrize("stack", [("fp32", "sdpa"), ("fp32", "sdpa", "int8_dynamic")])
+def test_the_saved_file_is_weighed_as_torch_writes_it(stack: tuple[str, ...], tiny_llama: Path, tmp_path: Path) -> None:
+    import torch
+    from torch.ao.quantization import quantize_dynamic
+    from transformers import AutoModelForCausalLM
+
+    with WorkerProcess(tmp_path / "log") as worker:
+        worker.load(tiny_llama, *stack)
+        plain = worker.do(TakeMemory(), MemoryTaken).memory
+        weighed = worker.do(TakeMemory(saved=True), MemoryTaken).memory
+        later = worker.do(TakeMemory(), MemoryTaken).memory
+    model = AutoModelForCausalLM.from_pretrained(tiny_llama, dtype=torch.float32)
+    if "int8_dynamic" in stack:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    assert weighed.saved_bytes == later.saved_bytes == len(file.getvalue())
+    assert plain.saved_bytes is None
 
 
 def test_a_quantized_checkpoint_shows_what_is_in_memory(tiny_llama: Path, tmp_path: Path) -> None:

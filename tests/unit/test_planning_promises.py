@@ -1,0 +1,47 @@
+"""What planning says of each variant from its techniques: titles, promises and what to judge them against."""
+
+from __future__ import annotations
+
+import planning_records as make
+
+from optimizers import planning
+from optimizers.schema import Choice, Plan
+from optimizers.techniques import all_techniques
+
+PLENTY = 100_000_000_000
+
+
+def planned(choice: Choice) -> Plan:
+    return planning.plan(choice, make.machine(), make.checkpoint(), PLENTY)
+
+
+def test_titles_and_promises_are_of_what_differs_from_the_baseline() -> None:
+    registry = all_techniques()
+    first, nf4 = planned(make.choice("bnb_nf4")).variants
+    assert first.title == f"{registry['fp32'].title} + {registry['sdpa'].title}"
+    assert first.promises == ()
+    assert nf4.title == registry["bnb_nf4"].title
+    assert nf4.promises == registry["bnb_nf4"].promises
+    assert nf4.techniques == ("fp32", "sdpa", "bnb_nf4")
+
+
+def test_a_promise_in_a_stack_is_judged_against_the_stack_without_the_technique() -> None:
+    stack = "bf16+torchao_int8_weight_only+compile"
+    _, alone, whole = planned(make.choice("bf16", stack)).variants
+    assert {promise.against for promise in alone.promises} == {None}
+    against = {(promise.claim, promise.against) for promise in whole.promises}
+    registry = all_techniques()
+    rest = {
+        "bf16": "fp32+sdpa+torchao_int8_weight_only+compile+static_cache",
+        "torchao_int8_weight_only": "bf16+sdpa+compile+static_cache",
+        "compile": "bf16+sdpa+torchao_int8_weight_only",  # and what it brings along
+    }
+    assert against == {(promise.claim, key) for name, key in rest.items() for promise in registry[name].promises}
+
+
+def test_what_stores_weights_in_4_bits_says_so() -> None:
+    four = {"bnb_nf4", "bnb_fp4", "torchao_int4_weight_only", "onnxruntime_int4"}
+    for name, technique in all_techniques().items():
+        if technique.slot in ("weights", "runtime"):
+            (variant,) = planned(make.choice(name)).variants[1:] or (None,)
+            assert variant is None or variant.four_bit == (name in four), name
