@@ -112,7 +112,8 @@ class Checkpoint:
     stored apart); `layer_kinds` names the modules that hold them ("Linear", "Conv1D").
     `quantization` is the checkpoint's own method (None when plain). `low_bit_grid` is a sentence when the stored
     weights lie on a 4-bit grid although stored wider, else None. `linear_widths` are the input widths of those weights,
-    each once, ascending."""
+    each once, ascending. `attentions` are the kinds of attention that transformers has for the model, by technique id;
+    empty where that is not known."""
 
     id: str
     source: Source
@@ -137,6 +138,7 @@ class Checkpoint:
     low_bit_grid: str | None = None
     licence: str | None = None
     linear_widths: tuple[int, ...] = ()
+    attentions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from optimizers.checkpoints import kinds
+from optimizers.checkpoints.attentions import attentions
 from optimizers.checkpoints.grid import low_bit_grid
 from optimizers.checkpoints.headers import DTYPES, Tensor, read_headers
 from optimizers.errors import CheckpointBroken
@@ -67,13 +68,14 @@ def _facts(
     counted = [tensor for tensor in tensors if not (tied and tensor.name in _HEADS)]
     matrices = [tensor for tensor in counted if len(tensor.shape) == 2 and not _EMBEDDING.search(tensor.name)]
     embedding = next((tensor.shape for tensor in tensors if _is_table(tensor)), (0, 0))
+    model_type, architecture = kinds.model_type(config), kinds.architecture(config)
     return Checkpoint(
         id=name,
         source=source,
         folder=str(folder),
         revision=revision,
-        architecture=kinds.architecture(config),
-        model_type=kinds.model_type(config),
+        architecture=architecture,
+        model_type=model_type,
         task="text_generation",
         parameters=_count(counted, quantization is not None, bits),
         linear_parameters=_count(matrices, quantization is not None, bits),
@@ -91,6 +93,7 @@ def _facts(
         low_bit_grid=None if quantization else low_bit_grid(matrices),
         licence=licence or _licence(folder),
         linear_widths=tuple(sorted({tensor.shape[1] for tensor in matrices})),
+        attentions=attentions(model_type, architecture),
     )
 
 

@@ -23,6 +23,7 @@ from optimizers.planning.stacks import (
     key_of,
     known,
     parse_stack,
+    plain_baseline,
     read_stack,
 )
 from optimizers.planning.ways import below
@@ -253,18 +254,22 @@ def _baseline(
 ) -> tuple[tuple[str, ...], list[str]]:
     """The baseline's techniques, and the sentences that say why it is another than the usual one."""
     if choice.baseline is not None:
-        given = completed(parse_stack(choice.baseline), filling(parse_stack(PLAIN_BASELINE), checkpoint))
+        given = completed(parse_stack(choice.baseline), filling(parse_stack(plain_baseline(checkpoint)), checkpoint))
         _must_run(given, _Setting(machine, checkpoint, choice.workload, limit_bytes, ()))
         return given, []
-    usual = parse_stack(PLAIN_BASELINE)
+    plain = plain_baseline(checkpoint)
+    usual = parse_stack(plain)
     setting = _Setting(machine, checkpoint, choice.workload, limit_bytes, ())
     if checkpoint.quantization is not None:
         note = f"The checkpoint is quantized already ({checkpoint.quantization}), so the baseline is it as stored."
         return _as_stored(setting), [note]
     obstacle = _obstacle(_variant(usual, (), setting), setting)
-    if obstacle is None:
+    if obstacle is not None:
+        return _as_stored(setting), [f"The baseline is the checkpoint as stored, not {plain}: {obstacle.reason}"]
+    if plain == PLAIN_BASELINE:
         return usual, []
-    return _as_stored(setting), [f"The baseline is the checkpoint as stored, not {PLAIN_BASELINE}: {obstacle.reason}"]
+    note = f"The baseline is {plain}: transformers has no fused attention (sdpa) for {checkpoint.architecture}."
+    return usual, [note]
 
 
 def _as_stored(setting: _Setting) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
 
 PLAIN_BASELINE = "fp32+sdpa"
+PLAIN_WITHOUT_SDPA = "fp32+eager"
 AS_STORED = "library_default"
 STORED = "stored"
 CHECKPOINT = "checkpoint"
@@ -78,16 +79,22 @@ def key_of(techniques: Sequence[str]) -> str:
     return "+".join(named if precise else (STORED, *named))
 
 
+def plain_baseline(checkpoint: Checkpoint) -> str:
+    """The baseline where none is named and nothing stands against it."""
+    return PLAIN_WITHOUT_SDPA if checkpoint.attentions and "sdpa" not in checkpoint.attentions else PLAIN_BASELINE
+
+
 def filling(baseline: tuple[str, ...], checkpoint: Checkpoint) -> tuple[str, ...]:
     """What fills the slots that a stack does not name. The checkpoint as stored is spelt out, so that a stack which
     names only its attention still has a precision; where no technique stores as it does (quantized, float64) it keeps
     its own."""
     if AS_STORED not in baseline:
         return baseline
+    _, attention = parse_stack(plain_baseline(checkpoint))
     precision = STORED_PRECISION.get(checkpoint.stored_dtype)
     if checkpoint.quantization is not None or precision is None:
-        return ("sdpa",)
-    return parse_stack(f"{precision}+sdpa")
+        return (attention,)
+    return parse_stack(f"{precision}+{attention}")
 
 
 def completed(stack: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
-from optimizers.techniques.shared import attention_ran, lacks_gpu
+from optimizers.techniques.shared import attention_ran, lacks_attention, lacks_gpu
 
 LEAST_CAPABILITY = (8, 0)
 HUB_BUILD = "kernels-community/flash-attn2"
@@ -30,7 +30,7 @@ def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None
             "Neither the Python package flash-attn nor kernels, which fetches a build from the hub, is installed.",
             "Install one: pip install kernels",
         )
-    return None
+    return lacks_attention(checkpoint, "flash_attention_2")
 
 
 TECHNIQUE = Technique(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
-from optimizers.techniques.shared import attention_ran
+from optimizers.techniques.shared import attention_ran, lacks_attention
 from optimizers.techniques.shared_decoding import compiler_errors, why_not_compiled
 
 
@@ -22,7 +22,7 @@ def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None
             "On a processor flex attention needs the AVX2 instructions, and this one does not have them.",
             "Use sdpa, which is fused as well.",
         )
-    return why_not_compiled(machine, None)
+    return lacks_attention(checkpoint, "flex_attention") or why_not_compiled(machine, None)
 
 
 def _warn(machine: Machine, checkpoint: Checkpoint | None) -> str | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from optimizers.schema import Promise
+from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
-from optimizers.techniques.shared import attention_ran
+from optimizers.techniques.shared import attention_ran, lacks_attention
 
 
 def _options(context: LoadContext) -> LoadOptions:
     return LoadOptions(attention="sdpa")
+
+
+def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
+    return lacks_attention(checkpoint, "sdpa")
 
 
 TECHNIQUE = Technique(
@@ -26,6 +30,7 @@ TECHNIQUE = Technique(
             None,
         ),
     ),
+    why_not=_why_not,
     options=_options,
     verify=attention_ran("sdpa", "Fused attention"),
 )

@@ -19,6 +19,16 @@ def has_any(machine: Machine, instructions: frozenset[str]) -> bool:
     return not instructions.isdisjoint(machine.instruction_sets)
 
 
+def lacks_attention(checkpoint: Checkpoint | None, kind: str) -> Obstacle | None:
+    """The obstacle when transformers has no such kind of attention for the model, `kind` being a technique's id."""
+    if checkpoint is None or not checkpoint.attentions or kind in checkpoint.attentions:
+        return None
+    return Obstacle(
+        f"transformers has no {kind} for {checkpoint.architecture}.",
+        f"Use what it has: {', '.join(checkpoint.attentions)}.",
+    )
+
+
 def lacks_package(machine: Machine, package: str) -> Obstacle | None:
     """The obstacle when a Python package is not installed."""
     if machine.packages.get(package) is not None:

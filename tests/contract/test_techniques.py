@@ -12,12 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import planning_records as make
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "worker"))
 
 from driver import WorkerProcess, facts
 
+from optimizers.checkpoints.attentions import attentions
 from optimizers.engines import all_engines
 from optimizers.protocol import Answered, CensusTaken, Loaded, MemoryTaken, RunRequest, TakeCensus, TakeMemory
 from optimizers.schema import SLOTS, EngineState, Machine
@@ -25,7 +27,7 @@ from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
 
 IDS = tuple(all_techniques())
-MODELS = ("tiny-llama", "tiny-gpt2")
+MODELS = {"tiny-llama": ("llama", "LlamaForCausalLM"), "tiny-gpt2": ("gpt2", "GPT2LMHeadModel")}
 NOT_APPLIED = {
     ("int8_dynamic", "tiny-gpt2"),
     ("torchao_int8_weight_only", "tiny-gpt2"),
@@ -33,10 +35,6 @@ NOT_APPLIED = {
     ("torchao_int4_weight_only", "tiny-gpt2"),
 }
 NEW_TOKENS = 6
-# Compiling costs half a minute of two cores: one technique on one model stands for all that compile.
-COMPILED = {("compile", "tiny-llama")}
-# The graphs of GPT-2 are traced: the 8-bit one, which is made from the fp32 one, stands for all of them.
-TRACED = {("onnxruntime_int8", "tiny-gpt2")}
 
 # The tiny Llama: vocabulary 384, width 64, 2 layers, inner width 128, keys and values 32 wide, tied.
 EMBEDDING = 384 * 64
@@ -68,15 +66,16 @@ def machine(**changes: object) -> Machine:
 
 
 def measured_here(name: str, model: str) -> bool:
-    """Whether this machine can have the technique, and the test the time for it. Those that run in an engine's own
-    environment are measured where one is made: tests/worker/test_engine_workers.py."""
+    """Whether this machine can have the technique. Those that run in an engine's own environment are measured where one
+    is made: tests/worker/test_engine_workers.py."""
     technique = all_techniques()[name]
     if technique.engine is not None:
         return False
-    compiles = technique.slot == "compile" or name == "flex_attention"
-    if technique.slot == "runtime" and model == "tiny-gpt2":
-        return (name, model) in TRACED and machine().packages["onnxscript"] is not None
-    return technique.why_not(machine(), None) is None and (not compiles or (name, model) in COMPILED)
+    if technique.slot == "runtime" and model == "tiny-gpt2" and machine().packages["onnxscript"] is None:
+        return False  # its graphs are traced
+    model_type, architecture = MODELS[model]
+    found = make.checkpoint(architecture=architecture, attentions=attentions(model_type, architecture))
+    return technique.why_not(machine(), found) is None
 
 
 def stack(technique: Technique) -> tuple[str, ...]:
@@ -109,7 +108,7 @@ def outcomes(
     folders = {folder.name: folder for folder in (tiny_llama, tiny_gpt2)}
     cases = {(key, folders[model]) for (_, model), key in stacks.items()}
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
-        traced = set(CASES) & TRACED  # which needs a package
+        traced = any(all_techniques()[name].slot == "runtime" and model == "tiny-gpt2" for name, model in CASES)
         cache = request.getfixturevalue("exported_gpt2").cache if traced else tmp_path_factory.mktemp("cache")
         patch.setenv("LEVERS_CACHE", str(cache))
         futures = {

@@ -1,4 +1,5 @@
-"""What planning says of each variant from its techniques: titles, promises and what to judge them against."""
+"""What planning says of each variant: titles, promises and what to judge them against, and the attention that the model
+has."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from optimizers.techniques import all_techniques
 PLENTY = 100_000_000_000
 
 
-def planned(choice: Choice) -> Plan:
-    return planning.plan(choice, make.machine(), make.checkpoint(), PLENTY)
+def planned(choice: Choice, **checkpoint: object) -> Plan:
+    return planning.plan(choice, make.machine(), make.checkpoint(**checkpoint), PLENTY)
 
 
 def test_titles_and_promises_are_of_what_differs_from_the_baseline() -> None:
@@ -45,3 +46,18 @@ def test_what_stores_weights_in_4_bits_says_so() -> None:
         if technique.slot in ("weights", "runtime"):
             (variant,) = planned(make.choice(name)).variants[1:] or (None,)
             assert variant is None or variant.four_bit == (name in four), name
+
+
+def test_a_model_without_fused_attention_has_a_baseline_that_runs() -> None:
+    kinds = ("eager", "flash_attention_2")
+    plan = planned(make.choice("bf16", "sdpa", "flex_attention"), attentions=kinds, architecture="BloomForCausalLM")
+    assert [variant.key for variant in plan.variants] == ["fp32+eager", "bf16+eager"]
+    assert plan.notes[0] == (
+        "The baseline is fp32+eager: transformers has no fused attention (sdpa) for BloomForCausalLM."
+    )
+    reasons = {skipped.key: skipped.obstacle for skipped in plan.skipped}
+    assert reasons["fp32+sdpa"].reason == "transformers has no sdpa for BloomForCausalLM."
+    assert reasons["fp32+sdpa"].remedy == "Use what it has: eager, flash_attention_2."
+    assert "flex_attention" in reasons["fp32+flex_attention"].reason
+    stored = planned(make.choice("eager", baseline="library_default"), attentions=kinds, stored_dtype="bfloat16")
+    assert [variant.key for variant in stored.variants] == ["library_default", "bf16+eager"]

@@ -55,6 +55,19 @@ def test_a_checkpoint_with_transformers_code_runs_transformers_own(
     assert any("program code of its own" in caveat.text for caveat in run.caveats)
 
 
+def test_a_model_without_fused_attention_is_measured(manager: Manager, store: Store, tmp_path: Path) -> None:
+    from transformers import BloomConfig, BloomForCausalLM
+
+    folder = tmp_path / "bloom"
+    BloomForCausalLM(BloomConfig(vocab_size=tiny.VOCABULARY, hidden_size=32, n_layer=1, n_head=2)).save_pretrained(
+        folder
+    )
+    tiny.make_tokenizer(folder, chat=False, pad=True)
+    run = finished(manager, store, folder, "bf16", "sdpa")
+    assert statuses(run) == {"fp32+eager": "measured", "bf16+eager": "measured", "fp32+sdpa": "skipped"}
+    assert any("no fused attention" in note for note in run.notes)
+
+
 def test_a_quantized_checkpoint_is_measured_as_it_is(
     manager: Manager, store: Store, tiny_llama: Path, tmp_path: Path
 ) -> None:
