@@ -22,14 +22,14 @@ def test_a_comparison_survives_a_reload(page: Page, real_page: Served, tiny_llam
     expect(page.locator("#lv-estimate")).to_contain_text("2 variants")
     page.fill("#lv-prompts textarea", "What is a mutex?")
     page.fill("#lv-tokens input", "8")
-    page.fill("#lv-rounds input", "2")
+    page.fill("#lv-rounds input", "40")
     expect(page.locator("#lv-estimate")).to_contain_text("1 prompt")
     page.click("#lv-compare:not([disabled])")
     page.wait_for_url(lambda url: "run=" in url)
     page.wait_for_selector(".lv-lane .lv-text[role=group]", timeout=WHOLE_RUN_MS)
     address = page.url
     page.reload()
-    page.wait_for_selector(".lv-lane, .lv-state-done")
+    page.wait_for_selector(".lv-state-running")
     assert page.url == address
     page.wait_for_selector(".lv-state-done", timeout=WHOLE_RUN_MS)
     expect(page.locator(".js-plotly-plot")).to_have_count(3, timeout=WHOLE_RUN_MS)

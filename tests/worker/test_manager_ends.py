@@ -17,6 +17,7 @@ import pytest
 
 from optimizers import protocol
 from optimizers.manager import Manager
+from optimizers.runners import forking
 from optimizers.runners.subprocess import Worker
 from optimizers.store import Store
 
@@ -109,7 +110,8 @@ def test_a_resident_that_waits_uses_no_processor_time(tiny_llama: Path, tmp_path
     """Both have loaded and answered; one goes on answering. The other's own account shows what it used meanwhile."""
     plan = help_.plan_for(tiny_llama)
     load = protocol.Load(plan.checkpoint, ("fp32", "sdpa"), 2, 0, 100)
-    busy, idle = (Worker(tmp_path / name, 2) for name in ("busy.log", "idle.log"))
+    server = forking.ready(2, lambda: False)
+    busy, idle = (Worker(tmp_path / name, 2, server=server) for name in ("busy.log", "idle.log"))
     try:
         for worker in (busy, idle):
             for command in (load, protocol.RunRequest(1, "Alice was", 16)):
