@@ -18,11 +18,12 @@ from typing import Any
 
 import torch
 import transformers
+from optimum.exporters.tasks import TasksManager
 from safetensors import SafetensorError
 
 from optimizers.errors import CheckpointBroken, CheckpointRefused, ChoiceError
 from optimizers.protocol import Load
-from optimizers.schema import Checkpoint, Device
+from optimizers.schema import Checkpoint, Task
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import GenerationOptions, LoadContext, LoadOptions, Technique
 from optimizers.techniques.graphs import older
@@ -87,7 +88,7 @@ def prepare(command: Load) -> Request:
     context = _context(command, techniques)
     options = tuple(technique.options(context) for technique in techniques)
     # transformers imports a model's code when its class is first named.
-    for name in ("AutoModelForCausalLM", "AutoTokenizer", command.checkpoint.architecture):
+    for name in (_model_class(command.checkpoint.task).__name__, "AutoTokenizer", command.checkpoint.architecture):
         getattr(transformers, name, None)
     return Request(command, techniques, context, options)
 
@@ -112,7 +113,7 @@ def load(request: Request, stage: Callable[[str], None]) -> Loaded:
     folder = Path(request.command.checkpoint.folder)
     stage("reading weights")
     start = time.perf_counter()
-    model = _own_loader(request, stage) or _read_model(folder, request.options, request.command.device)
+    model = _own_loader(request, stage) or _read_model(request)
     tokenizer = older.tokenizer(folder)
     written_s = float(getattr(model, "prepare_s", 0.0))  # a graph that had to be written first
     load_s = time.perf_counter() - start - written_s
@@ -183,9 +184,16 @@ def _context(command: Load, techniques: tuple[Technique, ...]) -> LoadContext:
     return replace(context, precision=str(precision))
 
 
-def _read_model(folder: Path, options: tuple[LoadOptions, ...], device: Device) -> Any:
+def _model_class(task: Task) -> Any:
+    """The Auto class that loads models for a task, by Optimum's table."""
+    return TasksManager.get_model_class_for_task(task.replace("_", "-"))
+
+
+def _read_model(request: Request) -> Any:
+    checkpoint, device = request.command.checkpoint, request.command.device
+    folder = Path(checkpoint.folder)
     said: dict[str, Any] = {} if device == "cpu" else {"device_map": {"": f"{device}:0"}}
-    for option in options:
+    for option in request.options:
         if option.dtype is not None:
             said["dtype"] = option.dtype if option.dtype == "auto" else getattr(torch, option.dtype)
         if option.attention is not None:
@@ -194,7 +202,7 @@ def _read_model(folder: Path, options: tuple[LoadOptions, ...], device: Device) 
             # Never passed as None: that breaks loading a checkpoint that is quantized already.
             said["quantization_config"] = option.quantization
     try:
-        model, report = transformers.AutoModelForCausalLM.from_pretrained(
+        model, report = _model_class(checkpoint.task).from_pretrained(
             folder,
             local_files_only=True,
             use_safetensors=True,
