@@ -1,0 +1,133 @@
+"""Whether the verdicts can be trusted: the same variant against itself, and against itself made faster by arithmetic.
+
+    python tests/benchmarks/calibration.py [--model smollm2-135m] [--processes 6] [--rounds 40] [--runs 20]
+
+Three parts. It records one comparison in which every variant is the baseline again, each in a process of its own, and
+says how far apart their processes are (the standard deviation of the processes' mean log-speed, that of the noise of
+their rounds taken off). From the recorded samples it simulates comparisons: a baseline, its second process and a
+candidate drawn from the processes, rounds drawn with replacement and together, so that what disturbed a whole round
+disturbs it here too; how many say something other than "within noise", and how many find the candidate when its speed
+is multiplied by 1.1. Then it makes short real comparisons of the baseline with itself. Run it with nothing else on the
+machine. It is no test: nothing fails when the machine is noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from optimizers import api
+from optimizers.analysis import compare, requests, verdicts
+from optimizers.manager import Manager
+from optimizers.schema import Plan, Record, Sample
+from optimizers.store import Store
+
+SIMULATED = 2000
+FASTER = 1.1
+
+
+def of_itself(model: str, processes: int, rounds: int, tokens: int) -> Plan:
+    """A plan in which each variant is the baseline."""
+    plan = api.plan(api.choose(model, rounds=rounds, max_new_tokens=tokens))
+    base = plan.variants[0]
+    again = tuple(replace(base, key=f"{base.key} {number}") for number in range(1, processes))
+    return replace(plan, variants=(base, *again))
+
+
+def run(plan: Plan) -> Record:
+    """The record of one comparison."""
+    store = Store(Path(tempfile.mkdtemp()))
+    manager = Manager(store)
+    live = manager.wait(run_id := manager.start(plan))
+    manager.close()
+    if live.status != "done":
+        raise SystemExit(f"The comparison ended as {live.status}: {live.reason}")
+    return store.record(run_id)
+
+
+def speeds(record: Record) -> list[dict[int, Sample]]:
+    """The counted samples of each process by round; the baseline's second process is one of them."""
+    found = [requests.counted(item.samples) for item in record.measurements]
+    return [*found, requests.counted(record.replica_samples)]
+
+
+def offset(processes: Sequence[dict[int, Sample]]) -> tuple[float, float]:
+    """Standard deviation of log decode speed between processes, and of one round within a process about the round's
+    mean over all (a one-way layout with the rounds taken off)."""
+    common = sorted(set.intersection(*(set(rounds) for rounds in processes)))
+    logs = [[_log_speed(rounds[number]) for number in common] for rounds in processes]
+    level = [statistics.fmean(column) for column in zip(*logs, strict=True)]
+    rest = [[value - mean for value, mean in zip(row, level, strict=True)] for row in logs]
+    means = [statistics.fmean(row) for row in rest]
+    within = statistics.fmean(statistics.variance(row) for row in rest)
+    between = statistics.variance(means) - within / len(common)
+    return math.sqrt(max(0.0, between)), math.sqrt(within)
+
+
+def _log_speed(sample: Sample) -> float:
+    return math.log(requests.decode_tokens_per_s(sample.timing) or 1.0)
+
+
+def simulate(processes: Sequence[dict[int, Sample]], rounds: int, factor: float, seed: int = 0) -> Counter[str]:
+    """How often each word is said of a candidate whose decode speed is multiplied by `factor`."""
+    chance = random.Random(seed)
+    common = sorted(set.intersection(*(set(found) for found in processes)))
+    said: Counter[str] = Counter()
+    for _ in range(SIMULATED):
+        drawn = [chance.choice(common) for _ in range(rounds)]
+        base, second, candidate = (
+            {place: found[number] for place, number in enumerate(drawn)} for found in chance.sample(processes, 3)
+        )
+        faster = {place: _sped_up(sample, factor) for place, sample in candidate.items()}
+        floor = verdicts.noise_floor(second, base, None)
+        ratio = verdicts.versus_baseline(faster, base, None, None, floor).decode
+        said[ratio.verdict if ratio else "none"] += 1
+    return said
+
+
+def _sped_up(sample: Sample, factor: float) -> Sample:
+    timing = sample.timing
+    first = timing.token_times_s[0]
+    times = tuple(first + (time - first) / factor for time in timing.token_times_s)
+    return replace(sample, timing=replace(timing, token_times_s=times))
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--model", default="smollm2-135m")
+    words.add_argument("--processes", type=int, default=6)
+    words.add_argument("--rounds", type=int, default=40)
+    words.add_argument("--runs", type=int, default=20)
+    words.add_argument("--tokens", type=int, default=48)
+    options = words.parse_args()
+    recorded = speeds(run(of_itself(options.model, options.processes, options.rounds, options.tokens)))
+    between, within = offset(recorded)
+    print(
+        f"between processes {between:.2%}, within one from round to round {within:.2%} (standard deviations of speed)"
+    )
+    for rounds in (5, api.DEFAULT_ROUNDS, 12):
+        same, faster = (simulate(recorded, rounds, factor) for factor in (1.0, FASTER))
+        wrong = 1 - same["within noise"] / SIMULATED
+        print(f"{rounds:3} rounds: false verdicts {wrong:.1%}, a gain of 10 % found {faster['faster'] / SIMULATED:.1%}")
+    said: Counter[str] = Counter()
+    for number in range(options.runs):
+        plan = of_itself(options.model, 2, api.DEFAULT_ROUNDS, options.tokens)
+        workload = replace(plan.choice.workload, seed=number)
+        result = compare(run(replace(plan, choice=replace(plan.choice, workload=workload))))
+        versus = result.variants[1].versus_baseline
+        said[versus.decode.verdict if versus and versus.decode else "none"] += 1
+    print(f"{options.runs} real comparisons of the baseline with itself: {dict(said)}")
+
+
+if __name__ == "__main__":
+    main()
