@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field
 
+from optimizers.profiles import RequestProfile
 from optimizers.schema import (
     Census,
     Checkpoint,
@@ -149,6 +150,15 @@ class TakeMemory:
 
 
 @dataclass(frozen=True)
+class Profile:
+    """One request like a timed one, clocked part by part; it counts for nothing else. Closed by Profiled."""
+
+    prompt: str
+    max_new_tokens: int
+    kind: Literal["profile"] = "profile"
+
+
+@dataclass(frozen=True)
 class Save:
     """Save the variant's checkpoint. Closed by Saved."""
 
@@ -164,7 +174,7 @@ class Exit:
 
 
 Command = Annotated[
-    Union[Load, WarmUp, RunRequest, Tokenize, Score, ScoreText, TakeCensus, TakeMemory, Save, Exit],
+    Union[Load, WarmUp, RunRequest, Tokenize, Score, ScoreText, TakeCensus, TakeMemory, Profile, Save, Exit],
     Field(discriminator="kind"),
 ]
 
@@ -260,6 +270,12 @@ class MemoryTaken:
 
 
 @dataclass(frozen=True)
+class Profiled:
+    profile: RequestProfile
+    kind: Literal["profiled"] = "profiled"
+
+
+@dataclass(frozen=True)
 class Saved:
     folder: str
     bytes: int
@@ -289,6 +305,7 @@ WorkerEvent = Annotated[
         TextScored,
         CensusTaken,
         MemoryTaken,
+        Profiled,
         Saved,
         Failed,
     ],
@@ -354,6 +371,7 @@ LogEvent = Annotated[
         TextScored,
         CensusTaken,
         MemoryTaken,
+        Profiled,
         Failed,
     ],
     Field(discriminator="kind"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from optimizers.profiles import TimeParts
 from optimizers.quality import Quality
 from optimizers.schema import Census, Cost, Machine, Memory, Output, RunStatus, VariantStatus, Workload
 
@@ -105,6 +106,19 @@ class Payback:
 
 
 @dataclass(frozen=True)
+class WhereTimeGoes:
+    """One request of this variant, clocked part by part after all timed ones: it supplies none of their figures.
+    `seconds` and `shares` (of `total_s`, between 0 and 1) have the same parts."""
+
+    prompt_tokens: int
+    new_tokens: int
+    passes: int
+    total_s: float
+    seconds: TimeParts
+    shares: TimeParts
+
+
+@dataclass(frozen=True)
 class PromiseResult:
     """What the documentation claims against what was measured; `kept` is None where it cannot be judged."""
 
@@ -166,6 +180,7 @@ class VariantResult:
     payback: Payback | None = None
     model: ModelFacts | None = None
     four_bit: bool = False
+    where_time_goes: WhereTimeGoes | None = None
 
 
 @dataclass(frozen=True)

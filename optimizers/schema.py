@@ -14,6 +14,7 @@ from typing import Literal
 
 from optimizers.jsonform import from_json as from_json
 from optimizers.jsonform import to_json as to_json
+from optimizers.profiles import RequestProfile
 from optimizers.scores import PassageScores, StretchScore
 
 Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime", "checkpoint"]
@@ -370,6 +371,7 @@ class Measurement:
     notes: tuple[str, ...] = ()
     log_tail: tuple[str, ...] = ()
     stretches: tuple[StretchScore, ...] = ()
+    profile: RequestProfile | None = None
 
 
 @dataclass(frozen=True)

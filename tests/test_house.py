@@ -20,6 +20,7 @@ RANKS = {
     "errors": 0,
     "schema": 0,
     "scores": 0,
+    "profiles": 0,
     "results": 0,
     "quality": 0,
     "protocol": 0,
@@ -46,7 +47,7 @@ RANKS = {
     "__main__": 9,
 }
 SAME_RANK_ALLOWED = {0, 5, 9}
-ANALYSIS_MAY_IMPORT = {"analysis", "schema", "scores", "quality", "results", "protocol"}
+ANALYSIS_MAY_IMPORT = {"analysis", "schema", "scores", "profiles", "quality", "results", "protocol"}
 HEAVY = {"torch", "transformers", "torchao", "bitsandbytes", "onnxruntime", "accelerate", "optimum"}
 
 

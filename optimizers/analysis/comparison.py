@@ -16,6 +16,7 @@ from optimizers.analysis.payback import payback
 from optimizers.analysis.promises import judge
 from optimizers.analysis.recommendation import recommend
 from optimizers.analysis.requests import counted
+from optimizers.analysis.time_parts import where_time_goes
 from optimizers.results import ModelFacts, NoiseFloor, Run, Step, VariantResult
 from optimizers.schema import Checkpoint, Measurement, Record, Sample, Variant
 
@@ -105,6 +106,7 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
         else None,
         versus_baseline=versus,
         step=_step(item, record, base.floor, planned.below),
+        where_time_goes=where_time_goes(item.profile) if item.profile else None,
     )
     own = replace(record.plan, checkpoint=planned.checkpoint or record.plan.checkpoint)
     if judged_against is None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from optimizers import protocol
+from optimizers.profiles import RequestProfile
 from optimizers.schema import (
     FINAL_STATUSES,
     Census,
@@ -82,6 +83,7 @@ class _Draft:
     stretches: dict[str, StretchScore] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     log_tail: tuple[str, ...] = ()
+    profile: RequestProfile | None = None
 
 
 class Folding:
@@ -195,6 +197,10 @@ def _memory(draft: _Draft, event: protocol.MemoryTaken) -> None:
     draft.memory = event.memory
 
 
+def _profiled(draft: _Draft, event: protocol.Profiled) -> None:
+    draft.profile = event.profile
+
+
 def _noted(draft: _Draft, event: protocol.Noted) -> None:
     draft.notes[event.text] = None
 
@@ -211,6 +217,7 @@ _TAKERS: dict[type, Callable[[_Draft, Any], None]] = {
     protocol.TextScored: _text_scored,
     protocol.CensusTaken: _census,
     protocol.MemoryTaken: _memory,
+    protocol.Profiled: _profiled,
     protocol.Noted: _noted,
     protocol.Failed: _failed,
 }
@@ -236,6 +243,7 @@ def _measurement(variant: Variant, draft: _Draft, live: bool) -> Measurement:
         notes=tuple(draft.notes),
         log_tail=draft.log_tail,
         stretches=tuple(draft.stretches.values()),
+        profile=draft.profile,
     )
 
 

@@ -51,21 +51,8 @@ def memory(run: Run, dark: bool | None = None) -> go.Figure:
     style.name_rows(made, keys, run.baseline, BAR_HALF)
     where = "on the GPU" if any(known.device == "cuda" for _, known in drawn) else "of the process"
     made.update_xaxes(title={"text": f"Memory {where}, {unit}", "standoff": 10}, rangemode="tozero")
-    made.update_layout(
-        barmode="overlay",
-        showlegend=True,
-        margin={"t": LEGEND_HEIGHT},
-        legend={
-            "orientation": "h",
-            "xref": "container",
-            "yref": "container",
-            "x": 0,
-            "y": 1,
-            "yanchor": "top",
-            "traceorder": "normal",
-            "font": {"size": 12},
-        },
-    )
+    made.update_layout(barmode="overlay")
+    style.legend_on_top(made, LEGEND_HEIGHT)
     return made
 
 

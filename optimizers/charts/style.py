@@ -1,4 +1,4 @@
-"""What the three figures share: colors, ink, labels made safe, and the layout around the data.
+"""What the figures share: colors, ink, labels made safe, and the layout around the data.
 
 Backgrounds are transparent and the default colors read on white and on near-black; a caller that knows its background
 says so with `dark`. The palette is that of Okabe and Ito (safe for color-blind readers), and no meaning rests on color
@@ -111,6 +111,24 @@ def empty(run: Run, text: str, dark: bool | None, height: int) -> go.Figure:
     made.update_yaxes(visible=False)
     made.add_annotation(text=text, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
     return made
+
+
+def legend_on_top(made: go.Figure, height: int) -> None:
+    """A legend above the data, in a margin of `height` pixels."""
+    made.update_layout(
+        showlegend=True,
+        margin={"t": height},
+        legend={
+            "orientation": "h",
+            "xref": "container",
+            "yref": "container",
+            "x": 0,
+            "y": 1,
+            "yanchor": "top",
+            "traceorder": "normal",
+            "font": {"size": 12},
+        },
+    )
 
 
 def whiskers(

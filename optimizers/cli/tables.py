@@ -27,6 +27,8 @@ def finished(run: Run, width: int) -> Iterable[RenderableType]:
     if width >= WIDE:
         yield _table([*speed, *cost[1:]])
         yield _table(_start(run.variants))
+        if any(variant.where_time_goes for variant in run.variants):
+            yield _table(_time_parts(run.variants))
     else:
         yield _table(speed)
         yield _table(cost)
@@ -147,6 +149,21 @@ def _start(variants: Sequence[VariantResult]) -> list[Column]:
         ("preparing", [figures.seconds(item.prepare_s if item else None) for item in spent]),
         ("first answer", [figures.seconds(item.warm_up_s if item else None) for item in spent]),
         ("pays for itself", [figures.payback(variant.payback) for variant in variants]),
+    ]
+
+
+def _time_parts(variants: Sequence[VariantResult]) -> list[Column]:
+    """Where the time of one request goes."""
+    found = [variant.where_time_goes for variant in variants]
+    names = {"tokenize": "tokenization", "prefill": "prompt pass", "decode": "decode passes", "sampling": "sampling"}
+    names |= {"python": "Python", "detokenize": "detokenization"}
+    return [
+        ("variant", [variant.key for variant in variants]),
+        ("one request", [figures.seconds(item.total_s if item else None) for item in found]),
+        *(
+            (name, [figures.percent(getattr(item.shares, part) if item else None) for item in found])
+            for part, name in names.items()
+        ),
     ]
 
 

@@ -35,6 +35,7 @@ UNCOMPUTED = (
     "A mistake in the program kept the comparison from being computed. The raw samples are kept: start it again with "
     "fewer variants."
 )
+PROFILED_ROUNDS = 1
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Conductor:
         everyone = (self._baseline, *self._others, self._second)
         self._first_tokens = min(FIRST_TOKENS, self._work.max_new_tokens)  # no request is longer than what fits
         self._pace = Pace(board.plan, [member.name for member in everyone])
-        self._rounds = Rounds(board, self._pace, self._guarded)
+        self._rounds = Rounds(board, self._pace, self._guarded, PROFILED_ROUNDS)
         self._passages: tuple[protocol.Passage, ...] = ()
         self._stretches = _stretches(board.plan)
         self._reference = protocol.Reference(str(board.folder.reference), 1, 0, 0)
@@ -173,6 +174,7 @@ class Conductor:
             self._prepared(member, self._get_ready)
         members = [member for member in (self._baseline, *others) if member.alive]
         self._rounds.play(members)
+        self._board.live.stage("seeing where the time goes")
         for member in members:
             self._finish(member)
 
@@ -197,9 +199,20 @@ class Conductor:
         self._board.live.progress(self._pace.share_done(), self._pace.left_s())
 
     def _finish(self, member: Member) -> None:
-        """The last words of a measured variant: what memory it came to."""
+        """The last words of a measured variant: what memory it came to, and where its time goes."""
         if member.alive and not member.replica:
-            self._guarded(member, _last_words)
+            self._guarded(member, self._last_words)
+
+    def _last_words(self, member: Member) -> bool:
+        member.memory()
+        if any(technique.slot == "compile" for technique in known(member.variant.techniques)):
+            member.census()  # once more, for what was compiled during the rounds
+        try:
+            member.profile(self._work.prompts[0], self._work.max_new_tokens)
+        except WorkerError:  # everything else is measured, and stays so
+            member.close(0.0)
+        member.status("measured")
+        return True
 
     def _guarded(self, member: Member, action: Callable[[Member], bool]) -> bool:
         """Run one member's part. Its failure becomes its row; only the baseline's ends the run (WorkerError)."""
@@ -299,11 +312,3 @@ def _shortest(checkpoints: Sequence[Checkpoint]) -> int:
 def _weighed_saved(variant: Variant) -> bool:
     """Whether a promise is about the size of its saved file."""
     return any(promise.metric == "saved_bytes" for promise in variant.promises)
-
-
-def _last_words(member: Member) -> bool:
-    member.memory()
-    if any(technique.slot == "compile" for technique in known(member.variant.techniques)):
-        member.census()  # once more, for what was compiled during the rounds
-    member.status("measured")
-    return True

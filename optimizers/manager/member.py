@@ -30,6 +30,7 @@ KEPT = (
     protocol.TextScored,
     protocol.CensusTaken,
     protocol.MemoryTaken,
+    protocol.Profiled,
     protocol.Failed,
 )
 
@@ -161,6 +162,11 @@ class Member:
     def memory(self, saved: bool = False) -> None:
         """Memory by phase so far; with `saved` the size of the saved file, too."""
         self._ask(protocol.TakeMemory(saved), protocol.MemoryTaken, ANSWER_TIMEOUT_S, "memory")
+
+    def profile(self, prompt: str, tokens: int) -> None:
+        """One request more, clocked part by part."""
+        self._doing("seeing where the time goes")
+        self._ask(protocol.Profile(prompt, tokens), protocol.Profiled, _answer_s(tokens), "profile")
 
     def status(self, status: VariantStatus, reason: str | None = None, remedy: str | None = None) -> None:
         """Tell the log and the picture. A' has no lane and no status of its own."""

@@ -23,13 +23,15 @@ Guard = Callable[[Member, Callable[[Member], bool]], bool]
 
 
 class Rounds:
-    """Plays rounds. `guarded` runs a member's part and turns its failure into a row, not an end."""
+    """Plays rounds. `guarded` runs a member's part and turns its failure into a row, not an end; `kept` is the time
+    for what comes after, in rounds, that is kept from a budget."""
 
-    def __init__(self, board: Board, pace: Pace, guarded: Guard) -> None:
+    def __init__(self, board: Board, pace: Pace, guarded: Guard, kept: int = 0) -> None:
         self._board = board
         self._work = board.plan.choice.workload
         self._pace = pace
         self._guarded = guarded
+        self._kept = kept
         self._rates: dict[str, list[float]] = {}
         self._most = self._work.rounds if self._work.seconds is None else MAX_ROUNDS
 
@@ -51,7 +53,8 @@ class Rounds:
         if self._work.seconds is None:
             return True
         names = [member.name for member in members if member.alive]
-        return self._pace.elapsed_s + self._pace.round_s(names) <= self._work.seconds * share
+        needed = self._pace.round_s(names) * (1 + self._kept)
+        return self._pace.elapsed_s + needed <= self._work.seconds * share
 
     def _round(self, members: Sequence[Member], number: int) -> None:
         of = f" of {self._most}" if self._work.seconds is None else ""

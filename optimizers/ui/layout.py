@@ -320,4 +320,7 @@ def _results_view(run: RunView) -> ResultsView:
 def _chart(name: str, title: str) -> Chart:
     with gr.Column(elem_classes="lv-chart", elem_id=f"lv-chart-{name}", min_width=240):
         _html(Markup("<h3>{}</h3>").format(title), f"lv-chart-title-{name}")
-        return Chart(gr.Plot(show_label=False, label=title), _html("", f"lv-chart-rows-{name}"))
+        plot = gr.Plot(show_label=False, label=title)
+        if name in words.CHART_NOTES:
+            _html(Markup('<p class="lv-fine">{}</p>').format(words.CHART_NOTES[name]), f"lv-chart-note-{name}")
+        return Chart(plot, _html("", f"lv-chart-rows-{name}"))

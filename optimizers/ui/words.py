@@ -167,7 +167,17 @@ OTHER_TOKENS = "other tokens"
 PER_BYTE = "{times} per byte"
 NOISE = "Ratios between {low} and {high} are noise on this machine just now."
 CAVEATS = "Read before you quote these figures"
-CHARTS = {"speed": "Speed", "memory": "Memory by phase", "quality": "Quality against speed"}
+CHARTS = {
+    "speed": "Speed",
+    "memory": "Memory by phase",
+    "quality": "Quality against speed",
+    "where_time_goes": "Where the time goes",
+}
+CHART_NOTES = {
+    "where_time_goes": "Python overhead is the time in which the model computes nothing: above all sampling (from a "
+    "pass's scores to the token) and Python (generate()'s own loop around the passes), hatched here; the faster the "
+    "passes, the larger its share. From one request of each variant, clocked apart: no timed figure comes from it."
+}
 AS_TABLE = "The same figures as a table"
 ANSWERS = "Answers side by side"
 ANSWERS_HINT = "What is word for word the baseline's is quiet; the mark shows where an answer first leaves it."

@@ -231,13 +231,13 @@ class Generator:
         def timed(*arguments: Any, **named: Any) -> Any:
             start = time.perf_counter()
             outputs = original(*arguments, **named)
-            self._await_device()
+            self.await_device()
             self._prefill_s = time.perf_counter() - start
             return outputs
 
         self.loaded.model._prefill = timed
 
-    def _await_device(self) -> None:
+    def await_device(self) -> None:
         """A GPU works on after a call returns. Tokens need no such wait: they arrive on the host."""
         if self.loaded.model.device.type == "cuda":
             torch.cuda.synchronize()
@@ -252,7 +252,7 @@ class Generator:
 
         def after(*_: Any) -> None:
             if not self._prefill_s:
-                self._await_device()
+                self.await_device()
                 self._prefill_s = time.perf_counter() - began
 
         self.loaded.model.register_forward_pre_hook(before)

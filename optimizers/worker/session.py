@@ -21,6 +21,8 @@ from optimizers.protocol import (
     Failed,
     Load,
     MemoryTaken,
+    Profile,
+    Profiled,
     RunRequest,
     Save,
     Saved,
@@ -79,6 +81,7 @@ class Session:
             "score_text": self._score_text,
             "census": self._census,
             "memory": self._take_memory,
+            "profile": self._profile,
         }
         try:
             if command.kind == "load":
@@ -172,6 +175,11 @@ class Session:
             self._saved_bytes = saved_bytes(loaded.model)
         memory = self._memory.memory(weights_bytes(loaded), on_disk)
         return MemoryTaken(replace(memory, saved_bytes=self._saved_bytes))
+
+    def _profile(self, command: Profile) -> WorkerEvent:
+        from optimizers.worker.profiling import profile
+
+        return Profiled(profile(self._ready(), command.prompt, command.max_new_tokens))
 
     def _save(self, command: Save) -> WorkerEvent:
         from optimizers.worker.saving import save

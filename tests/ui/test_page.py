@@ -253,6 +253,19 @@ def test_the_other_prompts_have_their_answers(page: Page, scripted_page: str) ->
     expect(page.locator("#lv-answers .lv-answer").nth(1)).to_contain_text("Same as the baseline, word for word.")
 
 
+def test_where_the_time_goes_is_drawn_explained_and_told_in_a_table(page: Page, scripted_page: str) -> None:
+    compare(page, scripted_page)
+    chart = page.locator("#lv-chart-where_time_goes")
+    chart.locator(".js-plotly-plot .legend").wait_for(timeout=WHOLE_RUN_MS)
+    expect(chart.locator(".legendtext")).to_have_text(
+        ["tokenization", "prompt pass", "decode passes", "sampling", "Python", "detokenization"]
+    )
+    expect(chart).to_contain_text("Python overhead is the time in which the model computes nothing")
+    chart.locator("summary").click()
+    expect(chart.locator("tbody tr")).to_have_count(3)
+    expect(chart.locator("tbody tr").first).to_contain_text("fp32+sdpa")
+
+
 def test_the_first_comparison_by_keyboard_alone(page: Page, scripted_page: str) -> None:
     page.goto(scripted_page)
     page.wait_for_selector(READY)

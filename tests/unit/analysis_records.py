@@ -8,6 +8,7 @@ from typing import Any
 
 import planning_records as records
 
+from optimizers.profiles import RequestProfile, TimeParts
 from optimizers.results import Run, VariantResult
 from optimizers.schema import (
     Census,
@@ -105,6 +106,13 @@ def memory(weights_bytes: int) -> Memory:
     )
 
 
+def profile(**changes: Any) -> RequestProfile:
+    """A request of two seconds: half of it decoding, an eighth each for prompt, sampling and Python, a sixteenth each
+    for tokenization and detokenization, in seconds 0.125, 0.25, 1, 0.25, 0.25, 0.125."""
+    made = RequestProfile(20, 5, 5, 2.0, TimeParts(0.125, 0.25, 1.0, 0.25, 0.25, 0.125))
+    return replace(made, **changes)
+
+
 def output(prompt: int, token_ids: Sequence[int], *, stopped: bool = True) -> Output:
     return Output(prompt, " ".join(map(str, token_ids)), tuple(token_ids), stopped, len(token_ids))
 
@@ -133,6 +141,7 @@ def measurement(variant: str, steps: Sequence[float], **changes: Any) -> Measure
         memory=memory(512 * MIB),
         samples=samples(variant, steps),
         outputs=tuple(output(prompt, (1, 2, 3, 4)) for prompt in range(3)),
+        profile=profile(),
     )
     return replace(made, **changes)
 

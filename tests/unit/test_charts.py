@@ -24,8 +24,8 @@ from optimizers.results import Run
 
 LONG = "fp32+sdpa+torchao_int8_weight_only"
 HOSTILE = '<a href="javascript:alert(1)">bf16</a>+$x^2$&\x1b[31m'
-FIGURES = [charts.speed, charts.memory, charts.quality]
-TABLES = [charts.speed_rows, charts.memory_rows, charts.quality_rows]
+FIGURES = [charts.speed, charts.memory, charts.quality, charts.where_time_goes]
+TABLES = [charts.speed_rows, charts.memory_rows, charts.quality_rows, charts.where_time_goes_rows]
 
 
 def one_run(*, key: str = LONG, rounds: int = 6, replica: int = 6) -> Run:
@@ -163,6 +163,29 @@ def test_tables_say_what_the_figures_say() -> None:
     assert charts.quality_rows(run)[1][3] == "about 0"
     assert charts.quality_rows(run)[2] == [LONG, "2.00x", "faster", "0.01"]
     assert charts.memory_rows(run)[2][1] == f"{256 * MIB / 1e6:.2f}"
+
+
+def test_where_the_time_goes_is_drawn_as_shares_that_fill_the_bar_and_told_with_seconds() -> None:
+    run = one_run()
+    drawn = bars(charts.where_time_goes(run))
+    assert [list(bar.x) for bar in drawn] == [[6.25] * 2, [12.5] * 2, [50.0] * 2, [12.5] * 2, [12.5] * 2, [6.25] * 2]
+    assert len({bar.marker.color for bar in drawn}) == len(drawn)
+    assert [bar.name for bar in drawn if bar.marker.pattern.shape] == ["sampling", "Python"]
+    assert charts.where_time_goes(run).layout.barmode == "stack"
+    assert charts.where_time_goes_rows(run)[1] == [
+        BASE,
+        "2000.0",
+        "125.00 ms (6.2 %)",
+        "250.00 ms (12.5 %)",
+        "1000.00 ms (50.0 %)",
+        "250.00 ms (12.5 %)",
+        "250.00 ms (12.5 %)",
+        "125.00 ms (6.2 %)",
+        "5",
+    ]
+    unknown = replace(run, variants=tuple(replace(variant, where_time_goes=None) for variant in run.variants))
+    assert len(charts.where_time_goes(unknown).data) == 0
+    assert len(charts.where_time_goes_rows(unknown)) == 1
 
 
 def test_a_model_of_other_tokens_is_told_in_the_table_and_not_drawn() -> None:

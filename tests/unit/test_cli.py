@@ -282,6 +282,8 @@ def test_a_wide_table_says_what_a_start_cost_and_what_a_step_added() -> None:
     assert re.search(r"a +2 s +3 s +1 s +after 22 tokens", wide)
     assert re.search(r"against the baseline +against the step below", wide)
     assert wide.count("2.00× (2.00–2.00) ▲ faster") == 2
+    assert re.search(r"one request +tokenization +prompt pass +decode passes +sampling +Python +detokenization", wide)
+    assert re.search(r"a +2 s +6.2 % +12.5 % +50.0 % +12.5 % +12.5 % +6.2 %", wide)
     assert "step below" not in shown(analysis.compare(record), 200)
     assert "pays for itself" not in shown(analysis.compare(record), 80)
 

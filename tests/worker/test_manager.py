@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import manager_help as help_
 import pytest
 
 from optimizers.manager import Manager
+from optimizers.manager.member import Member
 from optimizers.results import LiveRun
 from optimizers.store import Store
 
@@ -97,6 +99,35 @@ def test_nothing_loads_or_scores_while_turns_are_timed(together: Seen) -> None:
     for kind in ("loaded", "warmed_up", "scored", "census_taken"):
         for key, replica in ((BASE, False), (BF16, False), (EAGER, False), (BASE, True)):
             assert all(place < first for place in together.places(kind, key, replica))
+
+
+def test_where_the_time_goes_is_looked_at_once_each_after_every_timed_turn(together: Seen) -> None:
+    last = max(place for place, line in enumerate(together.events) if line["event"]["kind"] == "sample_taken")
+    for variant in together.run.variants:
+        (place,) = together.places("profiled", variant.key)
+        assert place > last
+        assert not together.places("profiled", variant.key, True)
+        found = variant.where_time_goes
+        assert found is not None
+        assert (found.new_tokens, found.passes) == (8, 8)
+        assert sum(astuple(found.shares)) == pytest.approx(1.0)
+        assert variant.latency and variant.latency.total_s and variant.latency.total_s.n == ROUNDS
+
+
+def test_a_variant_whose_profile_fails_stays_measured(
+    manager: Manager, store: Store, tiny_llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = Member.profile
+
+    def failing(member: Member, prompt: str, tokens: int) -> None:
+        profile(member, prompt, tokens if member.key == BASE else 0)  # no token is refused
+
+    monkeypatch.setattr(Member, "profile", failing)
+    seen = Seen(manager, store, manager.start(help_.plan_for(tiny_llama, "bf16", rounds=1)))
+    assert seen.run.status == "done", seen.run.reason
+    assert [variant.status for variant in seen.run.variants] == ["measured", "measured"]
+    assert [variant.where_time_goes is None for variant in seen.run.variants] == [False, True]
+    assert all(help_.gone(pid) for pid in seen.pids.values())
 
 
 def test_the_baseline_answers_first_alone_and_the_page_sees_it(together: Seen) -> None:

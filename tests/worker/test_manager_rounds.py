@@ -45,7 +45,7 @@ class FakeMember:
 class Table:
     """A board, a pace and rounds for these members."""
 
-    def __init__(self, folder: Path, members: list[FakeMember], **workload: Any) -> None:
+    def __init__(self, folder: Path, members: list[FakeMember], kept: int = 0, **workload: Any) -> None:
         self.members = members
         choice = make.choice("bf16", **({"prompts": ("a", "b"), "max_new_tokens": 2} | workload))
         self.plan: Plan = planning.plan(choice, make.machine(), make.checkpoint(), 10**10)
@@ -54,7 +54,7 @@ class Table:
         self.live = Live(run_folder.id, self.plan)
         self.board = Board(self.plan, run_folder, self.live)
         self.pace = Pace(self.plan, [member.name for member in members])
-        self.rounds = Rounds(self.board, self.pace, self._guarded)
+        self.rounds = Rounds(self.board, self.pace, self._guarded, kept)
 
     def _guarded(self, member: Any, action: Callable[[Any], bool]) -> bool:
         try:
@@ -125,10 +125,12 @@ def test_a_spent_budget_still_gives_everybody_one_whole_round(seat: Callable[...
     assert [len(member.prompts) for member in members] == [1, 1, 1]
 
 
+@pytest.mark.parametrize(("kept", "played"), [(0, 3), (1, 2)])
 def test_a_round_is_begun_only_when_it_should_fit_the_budget(
-    seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+    kept: int, played: int, seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A clock that moves two seconds a turn: rounds of two turns take four, so that three of them fit in thirteen."""
+    """A clock that moves two seconds a turn: rounds of two turns take four, so that three of them fit in thirteen, or
+    two with the time of one kept for what comes after."""
     now = [100.0]
     members = [FakeMember(KEYS[0]), FakeMember(KEYS[1])]
     for member in members:
@@ -141,9 +143,9 @@ def test_a_round_is_begun_only_when_it_should_fit_the_budget(
         monkeypatch.setattr(member, "run", slow)
     monkeypatch.setattr("optimizers.manager.turns.time.monotonic", lambda: now[0])
     assert rounds_module.time.monotonic() == 100.0
-    table = seat(members, seconds=13.0)
+    table = seat(members, kept=kept, seconds=13.0)
     table.rounds.play(members)  # type: ignore[arg-type]
-    assert [len(member.prompts) for member in members] == [3, 3]
+    assert [len(member.prompts) for member in members] == [played, played]
 
 
 def test_those_who_play_later_play_as_many_rounds_as_the_first(seat: Callable[..., Table]) -> None:
