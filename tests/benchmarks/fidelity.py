@@ -24,7 +24,7 @@ from optimizers.planning import plan as make_plan
 from optimizers.runners import forking
 from optimizers.runners.subprocess import Worker
 
-TECHNIQUES = ("fp32", "bf16", "torchao_int8_weight_only", "bnb_nf4")
+TECHNIQUES = ("fp32", "bf16", "torchao_int8_weight_only", "bnb_nf4", "onnxruntime", "onnxruntime_int4")
 METRICS = ("decode_tokens_per_s", "ttft_s")
 
 

