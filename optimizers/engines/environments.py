@@ -24,6 +24,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from optimizers import keeping, leash
 from optimizers.engines.files import Engine, all_engines
 from optimizers.errors import EngineError, UsageError
@@ -142,10 +144,20 @@ def remove(name: str) -> int:
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
         if ours.fullmatch(folder.name) and folder.is_dir():
             with keeping.locked(folder, busy):
+                if _in_use(folder):
+                    raise EngineError(
+                        f"{engine.title} is at work.", "Wait until that is over, or stop it; then try again."
+                    )
                 freed += keeping.bytes_under(folder)
                 (folder / MARKER).unlink(missing_ok=True)
                 shutil.rmtree(folder)
     return freed
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether a process that we may look at runs the environment's interpreter."""
+    running = (process.info["cmdline"] for process in psutil.process_iter(["cmdline"]))
+    return any(words and Path(words[0]).is_relative_to(folder) for words in running)
 
 
 def _made(engine: Engine, work: Path, progress: Progress, run: Run) -> Path:

@@ -215,6 +215,17 @@ def test_removing_takes_outdated_ones_too_and_nothing_else(engine: files.Engine)
             change("../stand_in")
 
 
+def test_one_that_is_at_work_is_not_removed(engine: files.Engine) -> None:
+    now = environments.install(engine, root(), silent, Pip())
+    with subprocess.Popen([environments.interpreter(now), "-c", "input()"], stdin=subprocess.PIPE) as worker:
+        with pytest.raises(EngineError, match="A test engine is at work") as caught:
+            api.remove_engine("stand_in")
+        assert "stop it" in caught.value.remedy
+        worker.communicate()
+    assert now.exists()
+    assert api.remove_engine("stand_in") > 0
+
+
 def test_an_operator_who_forbids_it_is_obeyed(engine: files.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [settings(said).allow_engines for said in ({}, {"SPACE_ID": "me/app"})] == [True, False]
     assert settings({"SPACE_ID": "me/app", "LEVERS_ALLOW_ENGINES": "1"}).allow_engines
