@@ -19,13 +19,15 @@ from typing import TypedDict, Unpack
 
 from optimizers import checkpoints, machine, planning
 from optimizers import engines as environments
-from optimizers.errors import ChoiceError, LeversError, RunNotFound
+from optimizers.errors import ChoiceError, LeversError, RunNotFound, TextError
 from optimizers.manager import Manager, finished
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
 from optimizers.runners import forking
 from optimizers.schema import Checkpoint, Choice, EngineState, Machine, Obstacle, Plan, Way, Workload
+from optimizers.scores import KlTerms, OwnText
 from optimizers.settings import settings
 from optimizers.store import Store
+from optimizers.tasks import own_text as texts
 from optimizers.tasks import text_generation
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
@@ -58,6 +60,8 @@ class Asked(TypedDict, total=False):
     seed: int
     threads: int | None
     ways: Way
+    text: str | Path | OwnText | None
+    kl_terms: KlTerms
 
 
 def techniques(model: str | None = None) -> TechniqueList:
@@ -125,13 +129,17 @@ def choose(
     seed: int = 0,
     threads: int | None = None,
     ways: Way = "alone",
+    text: str | Path | OwnText | None = None,
+    kl_terms: KlTerms = "all",
 ) -> Choice:
     """What is wanted, checked, with defaults where nothing is said.
 
     `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only", "checkpoint=owner/name" for another model);
     without any, half precision and 8-bit weights are compared. `seconds` is a budget for the whole comparison in place
     of `rounds`. With `ways` "ladder" each step stands on top of the last, and stacks of several techniques stay as
-    written (planning.ladder). Raises ChoiceError."""
+    written (planning.ladder). `text` names a file (UTF-8) on which quality is measured in place of the packaged text,
+    or is what `own_text` made of one; `kl_terms` "llama_cpp" leaves out of each KL divergence what llama.cpp's
+    perplexity tool leaves out. Raises ChoiceError, TextError (one of them) for the text."""
     stacks = _texts(techniques, "techniques") or usual(ways)
     workload = Workload(
         prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),
@@ -140,6 +148,8 @@ def choose(
         seconds=seconds,
         seed=seed,
         threads=threads,
+        text=_own_text(text),
+        kl_terms=kl_terms,
     )
     here = machine.describe()
     planning.check(workload, here)
@@ -150,6 +160,11 @@ def choose(
     if baseline:
         planning.parse_stack(baseline)
     return Choice(default_model()[0] if model is None else model, stacks, workload, baseline or None, ways=ways)
+
+
+def own_text(text: str) -> OwnText:
+    """A text, given as it is, to be handed to `choose`. Raises TextError when it is empty, too long or not text."""
+    return texts.typed(text)
 
 
 def usual(ways: Way = "alone") -> tuple[str, ...]:
@@ -193,7 +208,17 @@ def plan(
             found[name] = Obstacle(error.reason, error.remedy)
     here = machine.describe()
     limit = planning.memory_limit(here, settings().memory_bytes)
-    return planning.plan(choice, here, checkpoint, limit, _lengths(checkpoint, prompts), found)
+    text = choice.workload.text
+    text_lengths = _lengths(checkpoint, (text.head,)) if text else None
+    return planning.plan(
+        choice,
+        here,
+        checkpoint,
+        limit,
+        _lengths(checkpoint, prompts),
+        found,
+        text_lengths[0] if text_lengths else None,
+    )
 
 
 def get_ready(plan: Plan) -> None:
@@ -325,6 +350,15 @@ def _stamp(checkpoint: Checkpoint) -> Stamp | None:
     except OSError:
         return None
     return tuple(sorted((name, found.st_mtime_ns, found.st_size) for name, found in files))
+
+
+def _own_text(text: str | Path | OwnText | None) -> OwnText | None:
+    """A text of the person's own, read where its file is named."""
+    if text is None or isinstance(text, OwnText):
+        return text
+    if not isinstance(text, str | Path):
+        raise TextError("The text is neither a file's name nor made by own_text.", "Give the path of a text file.")
+    return texts.in_file(Path(text))
 
 
 def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
     LeversError
     ├── UsageError              what was asked cannot be done as asked (exit code 2)
     │   ├── ChoiceError         a stack, a prompt list or a workload setting is wrong
+    │   │   └── TextError             the text to measure quality on cannot be used
     │   └── CheckpointError     the model named cannot be used
     │       ├── CheckpointNotFound    no such packaged model, folder or hub id
     │       ├── CheckpointBroken      files missing, cut short or unreadable
@@ -33,6 +34,10 @@ class UsageError(LeversError):
 
 class ChoiceError(UsageError):
     """A stack, a prompt list or a workload setting is wrong."""
+
+
+class TextError(ChoiceError):
+    """The text of the person's own, to measure quality on, cannot be used."""
 
 
 class CheckpointError(UsageError):

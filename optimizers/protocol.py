@@ -29,7 +29,7 @@ from optimizers.schema import (
     VariantStatus,
     to_json,
 )
-from optimizers.scores import PassageScores, StretchScore
+from optimizers.scores import KlTerms, PassageScores, StretchScore
 
 PROTOCOL = 1
 REFERENCE_LIMIT_BYTES = 1 << 30
@@ -122,6 +122,7 @@ class Score:
     passages: tuple[Passage, ...]
     reference: Reference
     mode: Literal["write", "read"]
+    kl_terms: KlTerms = "all"
     kind: Literal["score"] = "score"
 
 

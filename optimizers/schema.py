@@ -15,7 +15,7 @@ from typing import Literal
 from optimizers.jsonform import from_json as from_json
 from optimizers.jsonform import to_json as to_json
 from optimizers.profiles import RequestProfile
-from optimizers.scores import PassageScores, StretchScore
+from optimizers.scores import KlTerms, OwnText, PassageScores, StretchScore
 
 Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime", "checkpoint"]
 Source = Literal["packaged", "hub", "folder"]
@@ -40,7 +40,8 @@ FINAL_STATUSES: tuple[VariantStatus, ...] = ("measured", "skipped", "not_applied
 
 @dataclass(frozen=True)
 class Workload:
-    """What every variant is asked to do. `seconds`, when set, is a budget for the comparison in place of `rounds`."""
+    """What every variant is asked to do. `seconds`, when set, is a budget for the comparison in place of `rounds`.
+    `text` is what quality is measured on beside the answers, None for the packaged text."""
 
     prompts: tuple[str, ...]
     max_new_tokens: int = 48
@@ -49,6 +50,8 @@ class Workload:
     batch_size: int = 1
     seed: int = 0
     threads: int | None = None
+    text: OwnText | None = None
+    kl_terms: KlTerms = "all"
 
 
 @dataclass(frozen=True)

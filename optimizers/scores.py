@@ -1,12 +1,34 @@
 """How well a model foretells given text, as frozen records: position by position against the baseline, or by bytes.
 
-Covers what a worker scores and sends; what the figures say together is `analysis/`'s business.
+Covers which text of the person's own that is and what a worker scores and sends; what the figures say together is
+`analysis/`'s business.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+
+# Which tokens of the vocabulary a KL divergence sums over: all of them or, as in llama.cpp's perplexity tool, those to
+# which the baseline gives a log-probability above -16.
+KlTerms = Literal["all", "llama_cpp"]
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """A text of the person's own, in place of the packaged one. `name` is its file's, empty where it had none; `sha256`
+    and `bytes` are of the whole of it. `head` is its beginning, of which as much is scored as there is room for; a long
+    one is not repeated in run.json (empty)."""
+
+    name: str
+    sha256: str
+    bytes: int
+    head: str = ""
+
+    @property
+    def called(self) -> str:
+        """What it is called in a sentence."""
+        return f"your text ({self.name})" if self.name else "your text"
 
 
 @dataclass(frozen=True)

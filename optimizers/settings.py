@@ -31,6 +31,10 @@ INSTALL_TIMEOUT_S = 1800.0
 ANSWER_TIMEOUT_S = 600.0
 EXIT_GRACE_S = 2.0
 TEXT_POSITIONS = 768
+OWN_TEXT_POSITIONS = 4096
+OWN_TEXT_BYTES = 8_000_000  # of a file
+OWN_TEXT_HEAD_BYTES = 1 << 16  # that a plan carries: 16 for each position
+WINDOW_LOGITS_BYTES = 1 << 28  # of one window of a text of the person's own, in float32
 TIMED_TEXT_POSITIONS = 64
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import get_args
 
 from optimizers import api
 from optimizers.errors import ChoiceError
+from optimizers.scores import KlTerms
 
 LARGEST_PROMPT_FILE = 8_000_000
 
@@ -54,6 +56,10 @@ def _compare(compare: argparse.ArgumentParser) -> None:
     length = compare.add_mutually_exclusive_group()
     length.add_argument("--rounds", type=int, default=api.DEFAULT_ROUNDS, metavar="N", help="rounds (%(default)s)")
     length.add_argument("--seconds", type=float, metavar="S", help="a budget for it all, in place of rounds")
+    text = "measure quality on this text (UTF-8), in place of the packaged one"
+    add("--text", type=Path, metavar="FILE", help=text)
+    terms = "llama_cpp: leave out of each KL divergence the tokens that llama.cpp's tool leaves out (%(default)s)"
+    add("--kl-terms", choices=get_args(KlTerms), default="all", help=terms)
     add("--baseline", metavar="STACK", help="what the others are compared with (fp32+sdpa)")
     add("--seed", type=int, default=0, metavar="N", help="of the order of turns (%(default)s)")
     add("--threads", type=int, metavar="N", help="processor threads of a variant (all usable cores)")

@@ -95,6 +95,8 @@ def _compare(options: argparse.Namespace) -> int:
         seed=options.seed,
         threads=options.threads,
         ways="ladder" if options.ladder else "alone",
+        text=options.text,
+        kl_terms=options.kl_terms,
     )
     plan = api.plan(choice, progress=say.fetching)
     say.plan(plan)

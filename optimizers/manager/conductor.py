@@ -20,7 +20,8 @@ from optimizers.manager.rounds import Rounds
 from optimizers.manager.turns import Pace
 from optimizers.planning import known
 from optimizers.schema import FINAL_STATUSES, Checkpoint, Plan, RunStatus, Variant
-from optimizers.settings import TEXT_POSITIONS
+from optimizers.scores import OwnText
+from optimizers.settings import OWN_TEXT_POSITIONS, TEXT_POSITIONS, TIMED_TEXT_POSITIONS
 from optimizers.tasks import text_generation
 
 FIRST_TOKENS = 2
@@ -115,9 +116,7 @@ class Conductor:
         taken = member.census()
         if taken.obstacle is not None:
             raise WorkerError(taken.obstacle.reason, taken.obstacle.remedy)
-        ids = member.tokenize(text_generation.human_text())
-        first = len(self._work.prompts) * self._work.max_new_tokens
-        text = text_generation.windows(ids, self._shortest_context(), TEXT_POSITIONS, first)
+        text = self._windows(member.tokenize(_text(self._plan)))
         if text:
             member.score(text, self._reference, write=True)
         if self._stretches:
@@ -126,6 +125,20 @@ class Conductor:
         self._passages = (*self._passages, *text)
         member.status("ready")
         return True
+
+    def _windows(self, ids: Sequence[int]) -> tuple[protocol.Passage, ...]:
+        """The text as passages to score. One of the person's own has longer windows and more of them, as far as the
+        reference holds their rows, and what is scored of it is said."""
+        first, context = len(self._work.prompts) * self._work.max_new_tokens, self._shortest_context()
+        own = self._work.text
+        if own is None:
+            return text_generation.windows(ids, context, TEXT_POSITIONS, first)
+        room = self._reference.rows_limit - first - TIMED_TEXT_POSITIONS
+        positions = min(OWN_TEXT_POSITIONS, max(room, TEXT_POSITIONS))
+        size = text_generation.own_window(context, self._reference.vocab_size)
+        found = text_generation.windows(ids, context, positions, first, size)
+        self._board.say(None, protocol.Noted(_of_own_text(own, found, self._stretches)))
+        return found
 
     def _load(self, member: Member) -> bool:
         """Start and load one of the others."""
@@ -297,11 +310,29 @@ class Conductor:
         return replace(self._reference, vocab_size=vocab_size, rows_limit=limit)
 
 
+def _text(plan: Plan) -> str:
+    """What quality is measured on beside the answers: the person's own text, as much as the plan has, or ours."""
+    own = plan.choice.workload.text
+    return text_generation.human_text() if own is None else own.head
+
+
+def _of_own_text(own: OwnText, scored: Sequence[protocol.Passage], stretches: Sequence[protocol.Stretch]) -> str:
+    """How much of the person's own text is scored, as a sentence."""
+    lengths = [len(passage.target_ids) for passage in scored if passage.path == "one_pass"]
+    said = f"{own.called[0].upper()}{own.called[1:]} has {own.bytes:,} bytes"
+    if not lengths:
+        return f"{said}, in too few tokens to be scored by them."
+    windows = f"{len(lengths)} windows of up to {max(lengths):,}" if len(lengths) > 1 else "one window"
+    by_bytes = sum(len(stretch.text.encode()) for stretch in stretches if stretch.path == "one_pass")
+    more = f"; {by_bytes:,} bytes of it are scored in the tokens of other models" if by_bytes else ""
+    return f"{said}; quality is measured on {sum(lengths):,} of its tokens, from its beginning, in {windows}{more}."
+
+
 def _stretches(plan: Plan) -> tuple[protocol.Stretch, ...]:
     """The text by its bytes, where another checkpoint is compared; none where every variant is of one model."""
     others = [variant.checkpoint for variant in plan.variants if variant.checkpoint is not None]
     context = _shortest([plan.checkpoint, *others])
-    return text_generation.stretches(text_generation.human_text(), context) if others else ()
+    return text_generation.stretches(_text(plan), context) if others else ()
 
 
 def _shortest(checkpoints: Sequence[Checkpoint]) -> int:

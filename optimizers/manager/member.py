@@ -145,7 +145,8 @@ class Member:
         """Score passages against the reference, or write it."""
         tokens = sum(len(passage.target_ids) for passage in passages)
         self._doing("scoring answers and text")
-        command = protocol.Score(passages, reference, "write" if write else "read")
+        terms = self.board.plan.choice.workload.kl_terms
+        command = protocol.Score(passages, reference, "write" if write else "read", terms)
         self._ask(command, protocol.Scored, _answer_s(tokens), "score")
 
     def score_text(self, stretches: tuple[protocol.Stretch, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Is what was chosen usable at all: prompts, numbers, and whether they fit the model's context.
+"""Is what was chosen usable at all: prompts, a text, numbers, and whether they fit the model's context.
 
 Covers workload settings; stacks are judged in `stacks.py` and `plans.py`.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import get_args
 
 from optimizers import settings
-from optimizers.errors import ChoiceError
+from optimizers.errors import ChoiceError, TextError
 from optimizers.schema import Checkpoint, Machine, Workload
+from optimizers.scores import KlTerms
 
 LONGEST_BUDGET_S = 86_400.0
 LARGEST_SEED = 2**31 - 1
+LEAST_TEXT_TOKENS = 2
 
 
 def check(workload: Workload, machine: Machine) -> None:
@@ -30,6 +33,11 @@ def check(workload: Workload, machine: Machine) -> None:
         raise ChoiceError(
             f"{workload.threads} threads were asked for, and {machine.usable_cores} processor cores can be used here.",
             f"Use 1 to {machine.usable_cores} threads, or leave the number out.",
+        )
+    if workload.kl_terms not in get_args(KlTerms):
+        raise ChoiceError(
+            f"A KL divergence cannot be summed over {str(workload.kl_terms)[:60]!r}.",
+            f"Use one of {', '.join(get_args(KlTerms))}.",
         )
 
 
@@ -57,6 +65,15 @@ def _check_rounds(workload: Workload) -> None:
     if seconds is not None and not (math.isfinite(seconds) and 0 < seconds <= LONGEST_BUDGET_S):
         raise ChoiceError(
             f"The time budget is {seconds:g} seconds.", f"Use more than 0 and at most {LONGEST_BUDGET_S:.0f} seconds."
+        )
+
+
+def check_text(workload: Workload, tokens: int | None) -> None:
+    """Raise TextError when the text of the person's own has too few `tokens` (of its beginning; None: not known)."""
+    if workload.text is not None and tokens is not None and tokens < LEAST_TEXT_TOKENS:
+        raise TextError(
+            f"Tokens that this model makes of {workload.text.called}: {tokens}. Scoring takes {LEAST_TEXT_TOKENS}.",
+            "Give some sentences, or leave it out: then the packaged text is used.",
         )
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from optimizers import settings
 from optimizers.errors import ChoiceError
 from optimizers.planning import models, predictions
-from optimizers.planning.checks import check, check_context
+from optimizers.planning.checks import check, check_context, check_text
 from optimizers.planning.stacks import (
     AS_STORED,
     PLAIN_BASELINE,
@@ -60,14 +60,17 @@ def plan(
     limit_bytes: int,
     prompt_tokens: Sequence[int] | None = None,
     found: models.Found = MappingProxyType({}),
+    text_tokens: int | None = None,
 ) -> Plan:
     """What will be done for this choice within `limit_bytes` of memory.
 
-    `prompt_tokens` are the lengths of the prompts where they are known; `found` is each checkpoint that a stack names,
+    `prompt_tokens` are the lengths of the prompts where they are known, `text_tokens` that of the beginning of a text
+    of the person's own; `found` is each checkpoint that a stack names,
     or why there is none. Raises ChoiceError when the choice, or its baseline, cannot be used; a variant that cannot run
     is skipped with its reason instead."""
     check(choice.workload, machine)
     check_context(choice.workload, checkpoint, prompt_tokens)
+    check_text(choice.workload, text_tokens)
     stacks = [_without_the_plans(stack, checkpoint, found) for stack in _stacks(choice)]
     baseline, notes = _baseline(choice, machine, checkpoint, limit_bytes)
     own = filling(baseline, checkpoint)

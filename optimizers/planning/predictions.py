@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizers.schema import Checkpoint, Device, Workload
-from optimizers.settings import MAX_ROUNDS, TEXT_POSITIONS, TIMED_TEXT_POSITIONS
-from optimizers.tasks.text_generation import WINDOW_POSITIONS
+from optimizers.settings import MAX_ROUNDS, OWN_TEXT_POSITIONS, TEXT_POSITIONS, TIMED_TEXT_POSITIONS
+from optimizers.tasks.text_generation import LOGIT_BYTES, WINDOW_POSITIONS, own_window
 from optimizers.techniques.base import Technique
 
 RUNTIME_BYTES = 450_000_000
 STORED_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "float64": 8.0}
 PROMPT_TOKENS = 64
+TEXT_BYTES_PER_TOKEN = 4
 START_S = 4.0
 LOAD_S_PER_PARAMETER = 4e-9
 DECODE_S_PER_PARAMETER = 4.8e-10
@@ -30,11 +31,26 @@ def process_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint, workl
     compiler where there is one."""
     loaded, kept = _weights(techniques, checkpoint)
     element = _element_bytes(techniques, checkpoint)
-    tokens = max(PROMPT_TOKENS + workload.max_new_tokens, WINDOW_POSITIONS)
+    window = _window(checkpoint, workload)
+    tokens = max(PROMPT_TOKENS + workload.max_new_tokens, window)
     cache = 2 * checkpoint.layers * checkpoint.hidden_size * tokens * element
-    logits = 2 * 4 * checkpoint.vocab_size * WINDOW_POSITIONS
+    logits = 2 * LOGIT_BYTES * checkpoint.vocab_size * window
     compiler = COMPILER_BYTES if _compiles(techniques) else 0
     return int(RUNTIME_BYTES + max(loaded, kept) + cache + logits + compiler)
+
+
+def _window(checkpoint: Checkpoint, workload: Workload) -> int:
+    """Tokens of the longest window of text; a byte is one token at the most."""
+    if workload.text is None:
+        return WINDOW_POSITIONS
+    return min(own_window(checkpoint.context_length, checkpoint.vocab_size), len(workload.text.head.encode()))
+
+
+def _text_positions(workload: Workload) -> int:
+    """About how many positions of the text are scored."""
+    if workload.text is None:
+        return TEXT_POSITIONS
+    return min(OWN_TEXT_POSITIONS, workload.text.bytes // TEXT_BYTES_PER_TOKEN)
 
 
 def _compiles(techniques: Sequence[Technique]) -> bool:
@@ -75,13 +91,13 @@ def seconds(
     played whatever it takes."""
     speed = min(threads, MOST_USEFUL_THREADS)
     tokens = workload.max_new_tokens
-    answers = len(workload.prompts) * tokens + TIMED_TEXT_POSITIONS
+    answers, text = len(workload.prompts) * tokens + TIMED_TEXT_POSITIONS, _text_positions(workload)
     preparing = turns = 0.0
     for techniques, checkpoint in (*variants, variants[0]):
         per_prompt_token = checkpoint.parameters * PREFILL_S_PER_PARAMETER / speed
         plain = checkpoint.parameters * DECODE_S_PER_PARAMETER / speed
         per_token = plain * _slowdown(techniques, device) + _rereading(techniques, tokens) * per_prompt_token
-        preparing += _once(techniques, checkpoint) + answers * per_token + TEXT_POSITIONS * per_prompt_token
+        preparing += _once(techniques, checkpoint) + answers * per_token + text * per_prompt_token
         turns += tokens * per_token + PROMPT_TOKENS * per_prompt_token
     if workload.seconds is not None:
         return max(preparing + turns, min(workload.seconds, preparing + MAX_ROUNDS * turns))

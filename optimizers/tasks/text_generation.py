@@ -1,4 +1,4 @@
-"""Text generation: the default prompts, the human text, and how it is cut into passages, and stretches, to score.
+"""Text generation: the default prompts, the human text, and how a text is cut into passages, and stretches, to score.
 
 Pure; token ids come from a worker (protocol.Tokenize). Scoring itself is the worker's.
 """
@@ -11,12 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from optimizers.protocol import Passage, Stretch
-from optimizers.settings import TEXT_POSITIONS, TIMED_TEXT_POSITIONS
+from optimizers.settings import OWN_TEXT_POSITIONS, TEXT_POSITIONS, TIMED_TEXT_POSITIONS, WINDOW_LOGITS_BYTES
 
 # Short enough that a window's logits over 150,000 words stay near 150 MB, long enough to give a model context.
 WINDOW_POSITIONS = 256
 TEXT_TIMED = "text_timed"
 STRETCH_TIMED = "bytes_timed"
+LOGIT_BYTES = 4
 LEAD_BYTES, STRETCH_BYTES, FIRST_LEAD_BYTES, TIMED_BYTES, MOST_BYTES = 256, 512, 64, 256, 8192
 LEAST_ROOM = 32
 # What a tokenizer may put before a text.
@@ -38,16 +39,31 @@ def human_text() -> str:
     return (_ASSETS / "human_text.txt").read_text(encoding="utf-8")
 
 
+def own_window(context_length: int, vocab_size: int) -> int:
+    """How many tokens one window scores of a text of the person's own: as many as the context holds after the window's
+    first token, and as keep the window's logits, `vocab_size` float32 a position, within 256 MiB (1,365 positions of
+    49,152 words, 441 of 152,000); 4,096 at the most, and WINDOW_POSITIONS where the context is not known."""
+    if not context_length:
+        return WINDOW_POSITIONS
+    fitting = WINDOW_LOGITS_BYTES // (LOGIT_BYTES * max(1, vocab_size))
+    return min(context_length - 1, max(1, fitting), OWN_TEXT_POSITIONS)
+
+
 def windows(
-    token_ids: Sequence[int], context_length: int, positions: int = TEXT_POSITIONS, first_row: int = 0
+    token_ids: Sequence[int],
+    context_length: int,
+    positions: int = TEXT_POSITIONS,
+    first_row: int = 0,
+    window: int = WINDOW_POSITIONS,
 ) -> tuple[Passage, ...]:
     """The text as passages to score: "text:0", "text:1", ... in one pass each, then "text_timed".
 
-    Each window's first token is context and gets no score; windows do not overlap, and all together score at most
-    `positions` tokens. "text_timed" scores the first tokens of "text:0" again, step by step. Row numbers of the
-    reference start at `first_row`. A text of fewer than two tokens gives no passage, as does a context of one token.
+    Each window's first token is context and gets no score; windows do not overlap, each scores at most `window` tokens
+    and all together at most `positions`. "text_timed" scores the first tokens of "text:0" again, step by step. Row
+    numbers of the reference start at `first_row`. A text of fewer than two tokens gives no passage, as does a context
+    of one token.
     """
-    size = min(WINDOW_POSITIONS, context_length - 1) if context_length else WINDOW_POSITIONS
+    size = min(window, context_length - 1) if context_length else window
     passages: list[Passage] = []
     row, at = first_row, 0
     while size > 0 and (left := positions - (row - first_row)) > 0 and at + 1 < len(token_ids):

@@ -3,7 +3,8 @@
 Two paths: "timed" steps through generate() with the timed request's own cache, graph and step, forcing each token of
 the passage; "one_pass" is a single forward. The baseline writes its log-probabilities to a file of float32 rows; the
 others read them in blocks. KL(base || variant) = sum over the vocabulary of exp(lb) (lb - lv), in nats, in float64,
-from float32 log-probabilities; same-top is whether both rank the same token first (as in llama.cpp's perplexity tool).
+from float32 log-probabilities, over all of it or by llama.cpp's rule (`kl_divergence`); same-top is whether both rank
+the same token first (as in llama.cpp's perplexity tool).
 Statistics over positions are `analysis/`'s.
 """
 
@@ -12,14 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from transformers import LogitsProcessor
 
 from optimizers.errors import WorkerError
 from optimizers.protocol import Passage, Reference, Score
-from optimizers.scores import Candidate, Disagreement, PassageScores
+from optimizers.scores import Candidate, Disagreement, KlTerms, PassageScores
 from optimizers.worker.generating import Generator
 
 _BLOCK_BYTES = 1 << 24
@@ -27,6 +27,8 @@ _CANDIDATES = 5
 _ITEM_BYTES = 4
 # Stands for a log-probability of minus infinity in the variant, so that a KL is always a number.
 _LOWEST = -1e4
+# Log-probability under the baseline at and under which llama.cpp's perplexity tool drops a term of the sum.
+_LLAMA_CPP_FLOOR = -16.0
 
 
 class Rows:
@@ -107,6 +109,7 @@ class Tally:
 
     passage: Passage
     describe: Callable[[torch.Tensor], tuple[Candidate, ...]]
+    kl_terms: KlTerms = "all"
     kl: list[float] = field(default_factory=list)
     same_top: list[bool] = field(default_factory=list)
     baseline: list[float] = field(default_factory=list)
@@ -125,7 +128,7 @@ class Tally:
         self.same_top += same
         self.variant += own.gather(1, targets).squeeze(1).tolist()
         self.baseline += base.gather(1, targets).squeeze(1).clamp(min=_LOWEST).tolist()
-        self.kl += kl_divergence(base, own).tolist()
+        self.kl += kl_divergence(base, own, self.kl_terms).tolist()
 
     def add_identical(self, own: torch.Tensor) -> None:
         """Account for (n, vocabulary) log-probabilities that are their own reference."""
@@ -151,12 +154,18 @@ class Tally:
         )
 
 
-def kl_divergence(base: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+def kl_divergence(base: torch.Tensor, own: torch.Tensor, terms: KlTerms = "all") -> torch.Tensor:
     """KL(base || own) of each row, (n,) float64 in nats, from (n, vocabulary) float32 log-probabilities. `own` must be
-    finite; where `base` is minus infinity the term is 0, its limit. Floored at 0: rounding can end a hair below."""
+    finite; where `base` is minus infinity the term is 0, its limit. Floored at 0: rounding can end a hair below.
+
+    With `terms` "llama_cpp" only tokens with a `base` above -16 are summed over, as llama.cpp's perplexity tool does
+    (tools/perplexity, log_softmax: p_log_base > -16). What is left is no divergence: it may lie under 0, and stays."""
     wide = base.clamp(min=_LOWEST).double()  # exp of the lowest is exactly 0
     difference = wide - own.double()
-    return torch.linalg.vecdot(wide.exp_(), difference).clamp(min=0.0)
+    weights = wide.exp_()
+    if terms == "llama_cpp":
+        return torch.linalg.vecdot(weights.masked_fill_(base <= _LLAMA_CPP_FLOOR, 0.0), difference)
+    return torch.linalg.vecdot(weights, difference).clamp(min=0.0)
 
 
 class RecordRows(LogitsProcessor):  # type: ignore[misc]
@@ -215,25 +224,23 @@ def score(command: Score, generator: Generator) -> tuple[PassageScores, ...]:
         for index in order:
             passage = command.passages[index]
             against = first_text if passage.name == "text_timed" else None
-            done[index] = _Scoring(rows, generator, passage, command.mode, against).run()
+            done[index] = _Scoring(rows, generator, passage, command, against).run()
     return tuple(done[index] for index in sorted(done))
 
 
 class _Scoring:
     """One passage through one of the two paths."""
 
-    def __init__(
-        self, rows: Rows, generator: Generator, passage: Passage, mode: Literal["write", "read"], against: int | None
-    ) -> None:
+    def __init__(self, rows: Rows, generator: Generator, passage: Passage, command: Score, against: int | None) -> None:
         self._rows = rows
         self._generator = generator
         self._passage = passage
-        self._write = mode == "write"
+        self._write = command.mode == "write"
         self._compare_row = against if self._write else passage.row
         first = passage.row if self._compare_row is None else self._compare_row
         self._count = rows.available(first, len(passage.target_ids))
         self._last = first + self._count
-        self._tally = Tally(passage, lambda logprobs: candidates(logprobs, generator))
+        self._tally = Tally(passage, lambda logprobs: candidates(logprobs, generator), command.kl_terms)
 
     def run(self) -> PassageScores:
         if not self._passage.context_ids:
