@@ -57,8 +57,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class TextQuality:
-    """Quality on the text written by people. `one_pass` says whether the figures come from one pass per window (True)
-    or, where that disagreed with the timed path, from the first positions through the timed path (False).
+    """Quality on the text written by people, the packaged one or the person's own. `one_pass` says whether the figures
+    come from one pass per window (True) or, where that disagreed with the timed path, from the first positions through
+    the timed path (False).
 
     The figures are those that llama.cpp's perplexity tool reports under --kl-divergence: `log_perplexity_ratio` is
     ln(variant / baseline) with an error that knows how the two go together, `correlation` that of their

@@ -34,16 +34,18 @@ def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor
         *_disturbed(record, measured),
         *_cut(measured),
         *_sequential(record),
+        *_kl_terms(record),
     ]
+    own_text = record.plan.choice.workload.text
     noise = quality.logit_noise(base) if base else None
     for item in measured:
-        found += _paths(item, noise)
+        found += _paths(item, noise, own_text.called if own_text else "the text")
         found += _left_out(item)
         found += _decoded(item)
         found += _compiled(item)
     for result in variants:
         found += _ties(result)
-    found += other_models.caveats(variants, measured, record.plan.baseline)
+    found += other_models.caveats(variants, measured, record.plan.baseline, own_text)
     found += _notes(record, {caveat.id for caveat in found})
     return tuple(dict.fromkeys(found))
 
@@ -144,11 +146,20 @@ def _sequential(record: Record) -> Iterator[Caveat]:
         yield Caveat("sequential", text, "Compare fewer or smaller variants at a time, or free memory.")
 
 
-def _paths(item: Measurement, noise: float | None) -> Iterator[Caveat]:
+def _kl_terms(record: Record) -> Iterator[Caveat]:
+    if record.plan.choice.workload.kl_terms == "llama_cpp":
+        text = (
+            "Each KL divergence leaves out the tokens whose log-probability under the baseline is -16 or less, as "
+            "llama.cpp's perplexity tool does: it is not the whole sum, and may lie a hair under zero."
+        )
+        yield Caveat("kl_terms", text, "Hold it against that tool's figures; ask for all terms for the whole sum.")
+
+
+def _paths(item: Measurement, noise: float | None, what: str) -> Iterator[Caveat]:
     found = quality.path_disagreement(item, noise)
     if found:
         text = (
-            f"On the first {found.positions} positions of the text, {item.variant} has a mean KL divergence of "
+            f"On the first {found.positions} positions of {what}, {item.variant} has a mean KL divergence of "
             f"{found.one_pass:.2g} nats in one pass and {found.timed:.2g} step by step, as answers are made; the "
             "latter is shown."
         )

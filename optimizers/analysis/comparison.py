@@ -18,7 +18,9 @@ from optimizers.analysis.recommendation import recommend
 from optimizers.analysis.requests import counted
 from optimizers.analysis.time_parts import where_time_goes
 from optimizers.results import ModelFacts, NoiseFloor, Run, Step, VariantResult
-from optimizers.schema import Checkpoint, Measurement, Record, Sample, Variant
+from optimizers.schema import Checkpoint, Measurement, Record, Sample, Variant, Workload
+
+REPEATED_TEXT_BYTES = 2048
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def compare(record: Record) -> Run:
         status=record.status,
         machine=plan.machine,
         model=_facts(plan.checkpoint),
-        workload=plan.choice.workload,
+        workload=_without_long_text(plan.choice.workload),
         baseline=plan.baseline,
         noise_floor=base.floor,
         variants=variants,
@@ -54,6 +56,14 @@ def compare(record: Record) -> Run:
         notes=tuple(dict.fromkeys((*plan.notes, *record.notes))),
         reason=record.reason,
     )
+
+
+def _without_long_text(workload: Workload) -> Workload:
+    """The workload as run.json holds it: a long text of the person's own is named there and not repeated."""
+    text = workload.text
+    if text is None or len(text.head.encode()) <= REPEATED_TEXT_BYTES:
+        return workload
+    return replace(workload, text=replace(text, head=""))
 
 
 def _base(record: Record) -> _Base:

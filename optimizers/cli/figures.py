@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from optimizers.quality import Quality
-from optimizers.results import MARKS, Payback, Ratio, Stat
+from optimizers.quality import Interval, Quality, TextQuality
+from optimizers.results import MARKS, Payback, Ratio, Run, Stat
 from optimizers.runners.logs import plain
 
 NOTHING = "–"
@@ -73,6 +73,26 @@ def kl_divergence(quality: Quality | None) -> str:
         by_bytes = quality.per_byte if quality else None
         return f"{by_bytes.ratio.value:.2f}× perplexity/byte" if by_bytes else NOTHING
     return small(quality.kl_divergence.mean)
+
+
+def mean(value: float, interval: Interval | None, form: str = "{:.2g}") -> str:
+    """A mean or ratio with its interval: "0.0012 (0.0008–0.0016)"."""
+    said = form.format(value)
+    if interval is None or interval.low is None or interval.high is None:
+        return said
+    return f"{said} ({form.format(interval.low)}–{form.format(interval.high)})"
+
+
+def delta_p(text: TextQuality) -> str:
+    """How much the probability of a text's own tokens changed: the mean with its error, then the root mean square."""
+    se = "" if text.delta_p.se is None else f" ± {text.delta_p.se * 100:.2g}"
+    return f"{text.delta_p.mean * 100:+.2g}{se} %, rms {text.rms_delta_p * 100:.2g} %"
+
+
+def text(run: Run) -> str:
+    """What quality was measured on beside the answers: "the packaged text", "your text (book.txt)"."""
+    own = run.workload.text
+    return "the packaged text" if own is None else one_line(own.called)
 
 
 def same_top(quality: Quality | None) -> str:

@@ -15,14 +15,16 @@ from rich.text import Text
 from optimizers.cli import figures
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, VariantResult
 from optimizers.schema import EngineState
+from optimizers.scores import KlTerms
 
 WIDE = 150
+KL_COLUMN: dict[KlTerms, str] = {"all": "KL divergence", "llama_cpp": "KL (llama.cpp's rule)"}
 Column = tuple[str, list[str]]
 
 
 def finished(run: Run, width: int) -> Iterable[RenderableType]:
     """The result: one wide table or, on a narrow terminal, speed and cost apart; then reasons and caveats."""
-    speed, cost = _speed(run.variants), _cost(run.variants)
+    speed, cost = _speed(run.variants), _cost(run.variants, run.workload.kl_terms)
     yield Text(f"{run.model.id}, {run.status}" + (f": {figures.one_line(run.reason, 500)}" if run.reason else ""))
     if width >= WIDE:
         yield _table([*speed, *cost[1:]])
@@ -32,6 +34,9 @@ def finished(run: Run, width: int) -> Iterable[RenderableType]:
     else:
         yield _table(speed)
         yield _table(cost)
+    if any(variant.quality and variant.quality.text for variant in run.variants):
+        yield Text(f"On {figures.text(run)}:")
+        yield _table(_text(run.variants))
     for note in run.notes:
         yield _paragraph("note", note)
     for caveat in run.caveats:
@@ -128,15 +133,30 @@ def _speed(variants: Sequence[VariantResult]) -> list[Column]:
     return columns
 
 
-def _cost(variants: Sequence[VariantResult]) -> list[Column]:
+def _cost(variants: Sequence[VariantResult], kl_terms: KlTerms) -> list[Column]:
     memory = [variant.memory for variant in variants]
     quality = [variant.quality for variant in variants]
     return [
         ("variant", [variant.key for variant in variants]),
         ("weights", [figures.size(item.weights_bytes if item else None) for item in memory]),
         ("peak", [figures.size(item.run_peak_bytes if item else None) for item in memory]),
-        ("KL divergence", [figures.kl_divergence(item) for item in quality]),
+        (KL_COLUMN[kl_terms], [figures.kl_divergence(item) for item in quality]),
         ("same top", [figures.same_top(item) for item in quality]),
+    ]
+
+
+def _text(variants: Sequence[VariantResult]) -> list[Column]:
+    """Quality on a text written by people, of those that were scored on it."""
+    scored = [(variant.key, variant.quality.text) for variant in variants if variant.quality and variant.quality.text]
+    found = [text for _, text in scored]
+    return [
+        ("variant", [key for key, _ in scored]),
+        ("positions", [f"{text.positions:,}" for text in found]),
+        ("KL divergence", [figures.mean(text.kl_divergence.mean, text.kl_interval) for text in found]),
+        ("same top", [figures.percent(text.same_top.rate) for text in found]),
+        ("perplexity", [f"{text.perplexity:.4g} against {text.baseline_perplexity:.4g}" for text in found]),
+        ("ratio", [figures.mean(text.perplexity_ratio.value, text.perplexity_ratio, "{:.3f}") for text in found]),
+        ("probability of its tokens", [figures.delta_p(text) for text in found]),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The quiet parts of a finished run as HTML: promises against measurements, what speed costs, what really happened.
+"""The quiet parts of a finished run as HTML: quality with its errors, promises, what speed costs, what really happened.
 
 Covers drawing only: the judgements are in `results.PromiseResult` and `results.Payback`, the census is as the worker
 read it. All are closed until a reader opens them; what is absent is left out, never guessed.
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
+from optimizers.quality import Interval, Quality, Spread
 from optimizers.results import Payback, PromiseResult, Run, VariantResult
 from optimizers.schema import Census, Cost
 from optimizers.ui import figures, words
@@ -35,8 +36,42 @@ _WITH_NOTE = Markup("{} <small>{}</small>")
 
 
 def details(run: Run) -> str:
-    """The three sections; empty for a run in which nothing was loaded."""
-    return _promises(run) + _cost(run) + _census(run)
+    """The four sections; empty for a run in which nothing was loaded."""
+    return _quality(run) + _promises(run) + _cost(run) + _census(run)
+
+
+def _quality(run: Run) -> Markup:
+    scored = [(variant, variant.quality) for variant in run.variants if variant.quality]
+    if not scored:
+        return EMPTY
+    rows = (_row(variant, words.QUALITY_COLUMNS, _quality_cells(quality)) for variant, quality in scored)
+    text = figures.text(run)
+    fine = words.QUALITY_FINE.format(text=text, rule=words.KL_RULE[run.workload.kl_terms])
+    return _section(words.QUALITY, words.QUALITY_HINT.format(text=text), words.QUALITY_COLUMNS, rows, fine)
+
+
+def _quality_cells(quality: Quality) -> tuple[str | Markup, ...]:
+    text = quality.text
+    answers = _kl(quality.kl_divergence, quality.kl_interval)
+    if text is None:
+        by_bytes = quality.per_byte
+        ratio = words.PER_BYTE.format(times=figures.times(by_bytes.ratio.value)) if by_bytes else figures.NOTHING
+        return answers, *[figures.NOTHING] * 3, ratio, figures.NOTHING
+    top = words.GIVE_OR_TAKE.format(value=figures.percent(text.same_top.rate), se=figures.percent(text.same_top.se))
+    root = words.ROOT_MEAN_SQUARE.format(value=figures.small(text.rms_delta_p))
+    ours, theirs = figures.number(text.perplexity), figures.number(text.baseline_perplexity)
+    return (
+        answers,
+        _kl(text.kl_divergence, text.kl_interval),
+        top,
+        words.AGAINST.format(ours=ours, theirs=theirs),
+        _WITH_NOTE.format(figures.times(text.perplexity_ratio.value), figures.interval(text.perplexity_ratio)),
+        _WITH_NOTE.format(figures.give_or_take(text.delta_p.mean, text.delta_p.se), root),
+    )
+
+
+def _kl(found: Spread | None, interval: Interval | None) -> str | Markup:
+    return figures.NOTHING if found is None else _WITH_NOTE.format(figures.small(found.mean), figures.between(interval))
 
 
 def _promises(run: Run) -> Markup:

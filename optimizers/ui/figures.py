@@ -5,7 +5,9 @@ Decimal units (1 GB = 10^9 bytes), three significant digits at most.
 
 from __future__ import annotations
 
-from optimizers.results import Ratio, Stat
+from optimizers.quality import Interval
+from optimizers.results import Ratio, Run, Stat
+from optimizers.ui import words
 
 NOTHING = "–"
 
@@ -72,11 +74,29 @@ def times(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}×"
 
 
-def interval(ratio: Ratio | None) -> str:
+def text(run: Run) -> str:
+    """What quality was measured on beside the answers: "the packaged text", "your text (book.txt)"."""
+    own = run.workload.text
+    return words.PACKAGED_TEXT if own is None else own.called
+
+
+def give_or_take(mean: float, se: float | None) -> str:
+    """A small figure with its standard error: "0.0012 ± 0.0003"."""
+    return small(mean) if se is None else words.GIVE_OR_TAKE.format(value=small(mean), se=small(se))
+
+
+def between(found: Interval | None) -> str:
+    """The ends of an interval of small figures: "0.0008 to 0.0016", empty without one."""
+    if found is None or found.low is None or found.high is None:
+        return ""
+    return words.BETWEEN.format(low=small(found.low), high=small(found.high))
+
+
+def interval(ratio: Ratio | Interval | None) -> str:
     """The 95 % interval of a ratio as "1.38 to 1.46", empty without one."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return ""
-    return f"{ratio.low:.2f} to {ratio.high:.2f}"
+    return words.BETWEEN.format(low=f"{ratio.low:.2f}", high=f"{ratio.high:.2f}")
 
 
 def median(stat: Stat | None) -> float | None:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizers.api import DEFAULT_ROUNDS, usual
-from optimizers.errors import ChoiceError, RunNotFound
+from optimizers.errors import ChoiceError, RunNotFound, TextError
 from optimizers.schema import Way
+from optimizers.scores import KlTerms
 from optimizers.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, MAX_PROMPTS, MAX_ROUNDS
 from optimizers.ui import words
 
 MAX_NAME = 1024
 MAX_STACK_TEXT = 4096
+MAX_TEXT = 1_000_000
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 
@@ -25,7 +27,8 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 @dataclass(frozen=True)
 class Form:
     """The fields of the page, typed. `ticked` are technique ids (those of the usual ladder where nothing is ticked and
-    the ladder is wanted), `written` the hand-written combinations; `another` is another checkpoint to compare with."""
+    the ladder is wanted), `written` the hand-written combinations; `another` is another checkpoint to compare with;
+    `own_text` is empty where quality is measured on the packaged text."""
 
     model: str
     ticked: tuple[str, ...]
@@ -37,6 +40,8 @@ class Form:
     seconds: float | None
     baseline: str | None
     another: str | None = None
+    own_text: str = ""
+    kl_terms: KlTerms = "all"
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -55,6 +60,8 @@ def read(
     budget: Any,
     base: Any,
     another: Any = "",
+    own_text: Any = "",
+    llama_cpp: Any = False,
 ) -> Form:
     """The form from the raw values of its components, in the page's order."""
     way, written, other = read_way(ways), split_stacks(stacks), another_name(another)
@@ -73,6 +80,8 @@ def read(
         seconds=seconds,
         baseline=text(base, words.BASELINE_LABEL, MAX_STACK_TEXT).strip() or None,
         another=other or None,
+        own_text=_own_text(own_text),
+        kl_terms="llama_cpp" if llama_cpp is True else "all",
     )
 
 
@@ -138,6 +147,13 @@ def text(value: Any, field: str, limit: int) -> str:
     if len(value) > limit:
         raise ChoiceError(words.TOO_LONG.format(field=field), words.TOO_LONG_REMEDY.format(high=f"{limit:,}"))
     return value
+
+
+def _own_text(value: Any) -> str:
+    try:
+        return text(value, words.TEXT_LABEL, MAX_TEXT)
+    except ChoiceError as error:
+        raise TextError(error.reason, error.remedy) from None
 
 
 def _whole(value: Any, field: str, high: int) -> int:

@@ -58,6 +58,9 @@ class PromptStep:
     rounds: gr.Number
     seconds: gr.Textbox
     baseline: gr.Dropdown
+    text: gr.Textbox
+    kl_terms: gr.Checkbox
+    text_wrong: gr.HTML
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ class Page:
             asked.seconds,
             asked.baseline,
             steps.another.name,
+            asked.text,
+            asked.kl_terms,
         ]
 
 
@@ -275,7 +280,22 @@ def _prompt_step(rows: tuple[TechniqueRow, ...]) -> PromptStep:
                     allow_custom_value=True,
                     elem_id="lv-baseline",
                 )
-    return PromptStep(prompts, tokens, rounds, seconds, baseline)
+        text, kl_terms, wrong = _quality_step()
+    return PromptStep(prompts, tokens, rounds, seconds, baseline, text, kl_terms, wrong)
+
+
+def _quality_step() -> tuple[gr.Textbox, gr.Checkbox, gr.HTML]:
+    with gr.Accordion(words.TEXT, open=False, elem_id="lv-measured-on"):
+        text = gr.Textbox(
+            label=words.TEXT_LABEL,
+            info=words.TEXT_INFO,
+            lines=6,
+            max_lines=16,
+            elem_id="lv-text",
+        )
+        wrong = _html("", "lv-text-note")
+        terms = gr.Checkbox(label=words.TERMS_LABEL, info=words.TERMS_INFO, container=False, elem_id="lv-kl-terms")
+    return text, terms, wrong
 
 
 def _run_view() -> RunView:

@@ -43,7 +43,7 @@ def table(run: Run, *, final: bool) -> str:
     ladder = any(variant.step for variant in run.variants)
     columns = tuple(column for column in words.COLUMNS if ladder or column[0] != words.STEP_COLUMN)
     header = EMPTY.join(
-        _HEADER.format(name=name, title=title, kind="lv-num" if place > 1 else "")
+        _HEADER.format(name=name, title=_in_words(title, run), kind="lv-num" if place > 1 else "")
         for place, (name, title) in enumerate(columns)
     )
     return _TABLE.format(
@@ -51,7 +51,7 @@ def table(run: Run, *, final: bool) -> str:
         recommendation=_recommendation(run) if final else EMPTY,
         header=header,
         rows=EMPTY.join(_row(variant, columns) for variant in run.variants),
-        fine=" ".join(filter(None, (_noise(run), words.STEP_NOTE if ladder else ""))),
+        fine=" ".join(filter(None, (_noise(run), words.STEP_NOTE if ladder else "", *_measured_on(run)))),
     )
 
 
@@ -102,6 +102,17 @@ def _noise(run: Run) -> str:
         if floor is None or not compared
         else words.NOISE.format(low=f"{1 / (1 + floor):.2f}", high=f"{1 + floor:.2f}")
     )
+
+
+def _in_words(title: str, run: Run) -> str:
+    """What a column holds, with the text and the rule of this run."""
+    return title.format(text=figures.text(run), rule=words.KL_RULE[run.workload.kl_terms])
+
+
+def _measured_on(run: Run) -> tuple[str, str]:
+    """What is another than usual in how quality was measured."""
+    own = words.TEXT_NOTE.format(text=figures.text(run)) if run.workload.text else ""
+    return own, words.KL_RULE_NOTE if run.workload.kl_terms == "llama_cpp" else ""
 
 
 def _row(variant: VariantResult, columns: Columns) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optimizers.schema import RunStatus, Slot, VariantStatus, Way
+from optimizers.scores import KlTerms
 
 NAME = "Levers"
 LEAD = (
@@ -83,6 +84,17 @@ BASELINE_LABEL = "Baseline"
 BASELINE_INFO = "What the others are compared with. Pick one, or type a combination."
 BASELINE_AUTO = "Usual baseline: fp32+sdpa"
 
+TEXT = "What quality is measured on"
+TEXT_LABEL = "A text of your own"
+TEXT_INFO = (
+    "Optional. Quality is measured on the answers and on a packaged text. What you put in here takes that text's "
+    "place, in windows as long as the model's context allows."
+)
+TERMS_LABEL = "KL divergence by llama.cpp's rule"
+TERMS_INFO = "Leaves out what that tool leaves out: tokens with a log-probability of -16 or less under the baseline."
+TEXT_WRONG = "Your own text cannot be used."
+TEXT_WRONG_REMEDY = "Beside its field it says why."
+
 COMPARE = "Compare"
 STOP = "Stop"
 STOPPING = "Stopping"
@@ -157,10 +169,14 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("First token", "Time to the first token, median"),
     ("Weights", "Memory that the weights take"),
     ("Peak memory", "Highest memory of the process while it answered"),
-    ("KL", "Mean KL divergence from the baseline; 0 is identical"),
+    ("KL", "Mean KL divergence from the baseline on its answers{rule}; 0 is identical"),
     ("Same top", "How often both would choose the same next token"),
-    ("Perplexity", "Times the baseline's perplexity on the packaged text; 1.00 is equal"),
+    ("Perplexity", "Times the baseline's perplexity on {text}; 1.00 is equal"),
 )
+KL_RULE: dict[KlTerms, str] = {"all": "", "llama_cpp": ", by llama.cpp's rule"}
+KL_RULE_NOTE = "KL divergence is by llama.cpp's rule, not the whole sum."
+PACKAGED_TEXT = "the packaged text"
+TEXT_NOTE = "Perplexity is on {text}."
 STEP_NOTE = "This step: against the step below it; all else against the baseline."
 ANOTHER_MODEL = "another model"
 OTHER_TOKENS = "other tokens"
@@ -187,6 +203,26 @@ LEAVES = "Leaves the baseline after {characters}."
 NO_ANSWER = "No answer to this prompt."
 EMPTY_ANSWER = "The answer is empty."
 DIVERGES = "first difference"
+QUALITY = "Quality in figures"
+QUALITY_HINT = "on the baseline's answers and on {text}, with what they are sure of"
+QUALITY_COLUMNS = (
+    "Variant",
+    "KL on the answers",
+    "KL on the text",
+    "Same top on the text",
+    "Perplexity",
+    "Perplexity ratio",
+    "Change of probability",
+)
+QUALITY_FINE = (
+    "Text: {text}. KL: mean KL divergence in nats{rule}, with the 95 % interval of a bootstrap over prompts or over "
+    "windows of the text. Perplexity: the variant's against the baseline's. Change of probability: of the text's own "
+    "tokens, the mean and its standard error, then the root mean square."
+)
+BETWEEN = "{low} to {high}"
+AGAINST = "{ours} against {theirs}"
+GIVE_OR_TAKE = "{value} ± {se}"
+ROOT_MEAN_SQUARE = "root mean square {value}"
 PROMISES = "Promise against measurement"
 PROMISES_HINT = "{kept} kept, {broken} not kept, {open} not judged"
 PROMISE_COLUMNS = ("Variant", "Its documentation claims", "Promised", "Measured here", "Kept")

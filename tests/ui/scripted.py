@@ -12,6 +12,7 @@ from scripted_records import ANSWER, CHECKPOINT, GB, HOSTILE, MACHINE, NF4, OTHE
 
 from optimizers import planning
 from optimizers.errors import CheckpointNotFound, ChoiceError, LeversError, RunNotFound
+from optimizers.planning.checks import check_text
 from optimizers.results import (
     Caveat,
     Lane,
@@ -38,6 +39,7 @@ from optimizers.schema import (
     Way,
     Workload,
 )
+from optimizers.scores import KlTerms, OwnText
 
 # Runs that stand still, for pictures: (share done, status).
 STILLS: dict[str, tuple[float, RunStatus]] = {
@@ -60,6 +62,7 @@ class Script:
         self.hostile = hostile
         self.length_s = length_s
         self.ladders = {"ladder"}
+        self.asked: dict[str, Workload] = {}
         self.started_at: dict[str, float] = {}
         self.stopped_at: dict[str, float] = {}
 
@@ -104,6 +107,8 @@ class Script:
         seed: int = 0,
         threads: int | None = None,
         ways: Way = "alone",
+        text: OwnText | None = None,
+        kl_terms: KlTerms = "all",
     ) -> Choice:
         if prompts is None:
             prompts = ("Explain DNS briefly.", "What is a mutex?", "Why is the sky blue?")
@@ -111,7 +116,7 @@ class Script:
             self.named_in(stack)
         if not prompts:
             raise ChoiceError("There is no prompt.", "Write at least one.")
-        work = Workload(tuple(prompts), max_new_tokens, rounds, seconds)
+        work = Workload(tuple(prompts), max_new_tokens, rounds, seconds, text=text, kl_terms=kl_terms)
         stacks = tuple(techniques)
         if ways == "ladder":
             stacks = planning.ladder(stacks, lambda technique: technique.id != NF4.id)
@@ -136,6 +141,8 @@ class Script:
         progress: None = None,
         unusable: Mapping[str, LeversError] = MappingProxyType({}),
     ) -> Plan:
+        if text := choice.workload.text:
+            check_text(choice.workload, len(text.head.split()))
         titles = {row.id: row.title for row in ROWS}
         others = self.named_checkpoints(choice.stacks)
         titles |= {f"checkpoint={name}": f"{name} in place of smollm2-135m" for name in others}
@@ -176,6 +183,7 @@ class Script:
     def start(self, plan: Plan) -> str:
         run_id = f"run-{len(self.started_at) + 1}"
         self.started_at[run_id] = time.monotonic()
+        self.asked[run_id] = plan.choice.workload
         if plan.choice.ways == "ladder":
             self.ladders.add(run_id)
         return run_id
@@ -275,6 +283,8 @@ class Script:
         )
 
     def run(self, run_id: str, status: RunStatus) -> Run:
+        work = Workload(("Explain DNS briefly.", self.said("Why is the sky blue?"), "What is a mutex?"), 48, 6)
+        asked = self.asked.get(run_id, work)
         return Run(
             id=run_id,
             created_at="2026-11-30T10:00:00Z",
@@ -293,7 +303,7 @@ class Script:
                 quantization=None,
                 low_bit_grid=CHECKPOINT.low_bit_grid,
             ),
-            workload=Workload(("Explain DNS briefly.", self.said("Why is the sky blue?"), "What is a mutex?"), 48, 6),
+            workload=replace(work, text=asked.text, kl_terms=asked.kl_terms),
             baseline="fp32+sdpa",
             noise_floor=NoiseFloor(0.021, 0.04, 0.0),
             variants=self._steps() if run_id in self.ladders else self._variants(),

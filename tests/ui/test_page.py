@@ -206,6 +206,35 @@ def test_another_checkpoint_stands_beside_the_model(page: Page, scripted_page: s
     expect(facts).to_be_empty()
 
 
+def test_a_text_of_ones_own_is_put_in_refused_beside_its_field_and_named_in_the_results(
+    page: Page, scripted_page: str
+) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    field = page.locator("#lv-text textarea")
+    expect(field).to_be_hidden()
+    page.click("#lv-measured-on button >> nth=0")
+    field.fill("Once")
+    expect(page.locator("#lv-text-note .lv-error")).to_contain_text("this model makes of your text: 1. Scoring takes 2")
+    expect(page.locator("#lv-estimate")).to_contain_text("Beside its field it says why")
+    expect(page.locator("#lv-compare")).to_be_disabled()
+    field.fill("Once upon a time <img src=x onerror=window.__pwned=1>")
+    page.wait_for_selector(READY)
+    expect(page.locator("#lv-text-note")).to_be_empty()
+    page.check("#lv-kl-terms input")
+    page.wait_for_selector(READY)
+    page.click("#lv-compare")
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    expect(page.locator("#lv-run-table .lv-fine")).to_contain_text("Perplexity is on your text. KL divergence is by")
+    expect(page.locator("#lv-details")).to_contain_text("on the baseline's answers and on your text")
+    assert page.evaluate("window.__pwned") is None
+    with page.expect_download() as saved:
+        page.click("#lv-download")
+    workload = json.loads(saved.value.path().read_text(encoding="utf-8"))["workload"]
+    assert (workload["text"]["bytes"], workload["text"]["name"]) == (53, "")
+    assert workload["kl_terms"] == "llama_cpp"
+
+
 def test_what_cannot_be_used_here_says_why(page: Page, scripted_page: str) -> None:
     page.goto(scripted_page)
     expect(page.locator("#lv-technique-bnb_nf4 input")).to_be_disabled()
