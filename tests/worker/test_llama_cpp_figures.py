@@ -12,10 +12,11 @@ from loops import mean_and_error, percentile
 
 from optimizers.analysis.quality import text_quality
 from optimizers.schema import Measurement
-from optimizers.scores import PassageScores
+from optimizers.scores import KlTerms, PassageScores
 from optimizers.worker.scoring import kl_divergence
 
 POSITIONS, VOCABULARY = 1200, 11
+TERMS: tuple[KlTerms, ...] = ("llama_cpp", "all")
 EXACT = 1e-9
 
 
@@ -82,6 +83,27 @@ def test_every_figure_of_the_text() -> None:
     assert found.same_top.rate == share
     assert found.same_top.se == pytest.approx(math.sqrt(share * (1 - share) / (POSITIONS - 1)), abs=EXACT)
     assert found.kl_interval.low is not None and found.kl_interval.low <= found.kl_divergence.mean
+
+
+def test_by_that_tools_rule_terms_at_and_under_16_are_dropped() -> None:
+    """Log-probabilities on both sides of the rule's edge, one on it, and one of nothing at all."""
+    source = random.Random(5)
+    base = [[source.uniform(-20, -12) for _ in range(VOCABULARY)] for _ in range(POSITIONS)]
+    base[0][:4] = [-16.0, math.nextafter(-16.0, 0.0), -math.inf, -0.5]
+    ours = [[source.uniform(-20, -12) for _ in range(VOCABULARY)] for _ in range(POSITIONS)]
+    wide_base, wide_ours = torch.tensor(base).tolist(), torch.tensor(ours).tolist()  # as float32 holds them
+    found, whole = (kl_divergence(torch.tensor(base), torch.tensor(ours), terms).tolist() for terms in TERMS)
+    for row, own, value, all_of_it in zip(wide_base, wide_ours, found, whole, strict=True):
+        total = rest = 0.0
+        for b, o in zip(row, own, strict=True):
+            if b > -16.0:
+                total += math.exp(b) * (b - o)
+            elif b > -math.inf:
+                rest += math.exp(b) * (b - o)
+        assert value == pytest.approx(total, abs=1e-18, rel=EXACT)
+        assert all_of_it == pytest.approx(max(0.0, total + rest), abs=1e-18, rel=EXACT)
+    assert min(found) < 0.0  # no whole sum, so none that must be above 0; the tool leaves it so, too
+    assert kl_divergence(torch.tensor(base), torch.tensor(ours)).tolist() == whole
 
 
 def test_what_cannot_be_said_is_none() -> None:

@@ -118,6 +118,30 @@ def test_kl_and_same_top_agree_with_numpy(
     assert scores.left_out == 0
 
 
+@pytest.mark.parametrize("path", ["timed", "one_pass"])
+def test_the_rule_of_llama_cpp_is_applied_where_it_is_asked_for(
+    path: str, workers: tuple[WorkerProcess, WorkerProcess], file: Path, tmp_path: Path
+) -> None:
+    """The reference is made so that a third of each row lies under the rule's edge."""
+    _, variant = workers
+    passage = Passage("text:0", path, CONTEXT, TARGETS, 0)
+    variant.do(Score((passage,), reference(file), "write"), Scored)
+    own = rows_of(file).astype(np.float64)
+    rows = rows_of(file)
+    rows[:, ::3] -= 14.0
+    rows.tofile(file)
+    base = rows.astype(np.float64)
+    assert (base <= -16).any(axis=-1).all() and (base > -16).any(axis=-1).all()
+    terms = np.exp(base) * (base - own)
+    asked = Score((passage,), reference(file), "read", "llama_cpp")
+    np.testing.assert_allclose(
+        one(variant.do(asked, Scored)).kl_divergence, np.where(base > -16, terms, 0.0).sum(-1), rtol=1e-9, atol=1e-12
+    )
+    whole = one(variant.do(Score((passage,), reference(file), "read"), Scored)).kl_divergence
+    np.testing.assert_allclose(whole, np.maximum(0.0, terms.sum(-1)), rtol=1e-9, atol=1e-12)
+    assert np.abs(np.where(base > -16, 0.0, terms).sum(-1)).max() > 1e-7  # the two rules do differ here
+
+
 def test_the_first_disagreement_names_both_sides_candidates(
     workers: tuple[WorkerProcess, WorkerProcess], file: Path
 ) -> None:
