@@ -121,9 +121,7 @@ def test_the_run_says_what_was_measured_on_and_by_which_rule(done: Done, model: 
     assert text and (text.name, text.bytes, text.head) == (NAME, len(TEXT), "")
     count = len(tokens(model)) - 3
     (note,) = [note for note in done.run.notes if NAME in note]
-    assert note.startswith(
-        f"Your text ({NAME}) has {len(TEXT):,} bytes; quality is measured on {count:,} of its tokens"
-    )
+    assert note.startswith(f"Your text ({NAME}) has {len(TEXT):,} bytes; quality is measured on {count:,} of its")
     assert "from its beginning, in 3 windows of up to 599;" in note and "in the tokens of other models." in note
     said = {caveat.id: caveat.text for caveat in done.run.caveats}
     assert "-16 or less" in said["kl_terms"]
