@@ -72,7 +72,8 @@ def check_text(workload: Workload, tokens: int | None) -> None:
     """Raise TextError when the text of the person's own has too few `tokens` (of its beginning; None: not known)."""
     if workload.text is not None and tokens is not None and tokens < LEAST_TEXT_TOKENS:
         raise TextError(
-            f"Tokens that this model makes of {workload.text.called}: {tokens}. Scoring takes {LEAST_TEXT_TOKENS}.",
+            f"This model makes {tokens} token{'' if tokens == 1 else 's'} of {workload.text.called}, and scoring takes "
+            f"{LEAST_TEXT_TOKENS}.",
             "Give some sentences, or leave it out: then the packaged text is used.",
         )
 

@@ -215,7 +215,7 @@ def test_a_text_of_ones_own_is_put_in_refused_beside_its_field_and_named_in_the_
     expect(field).to_be_hidden()
     page.click("#lv-measured-on button >> nth=0")
     field.fill("Once")
-    expect(page.locator("#lv-text-note .lv-error")).to_contain_text("this model makes of your text: 1. Scoring takes 2")
+    expect(page.locator("#lv-text-note .lv-error")).to_contain_text("makes 1 token of your text, and scoring takes 2")
     expect(page.locator("#lv-estimate")).to_contain_text("Beside its field it says why")
     expect(page.locator("#lv-compare")).to_be_disabled()
     field.fill("Once upon a time <img src=x onerror=window.__pwned=1>")

@@ -101,7 +101,7 @@ def test_a_model_that_makes_one_token_of_it_is_told(tmp_path: Path) -> None:
     def planned(tokens: int | None) -> object:
         return planning.plan(choice, records.machine(), records.checkpoint(), 10**10, None, {}, tokens)
 
-    with pytest.raises(TextError, match=r"Tokens that this model makes of your text: 1\. Scoring takes 2\."):
+    with pytest.raises(TextError, match="This model makes 1 token of your text, and scoring takes 2"):
         planned(1)
     assert planned(2) and planned(None)
 

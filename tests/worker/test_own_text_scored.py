@@ -145,6 +145,17 @@ def test_what_the_reference_has_no_room_for_is_left_out_and_said(
 
 
 def test_one_that_makes_a_single_token_is_refused_before_anything_starts(model: Path) -> None:
-    with pytest.raises(TextError, match=r"your text: 1\. Scoring takes 2"):
+    with pytest.raises(TextError, match="makes 1 token of your text, and scoring takes 2"):
         help_.plan_for(model, "bf16", text=api.own_text("a"))
     assert help_.plan_for(model, "bf16", text=api.own_text("a b c")).choice.workload.text
+
+
+def test_where_only_a_worker_can_count_its_tokens_the_run_says_that_they_are_too_few(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "_lengths", lambda checkpoint, prompts: None)
+    done = conducted(model, Store(tmp_path), "bf16", text=api.own_text("a"))
+    assert done.run.status == "done", done.run.reason
+    assert done.run.notes[-1] == "Your text has 1 bytes, in too few tokens to be scored by them."
+    found = next(variant for variant in done.run.variants if variant.key == BF16).quality
+    assert found and found.kl_divergence and found.text is None
