@@ -319,7 +319,7 @@ def _text(plan: Plan) -> str:
 def _of_own_text(own: OwnText, scored: Sequence[protocol.Passage], stretches: Sequence[protocol.Stretch]) -> str:
     """How much of the person's own text is scored, as a sentence."""
     lengths = [len(passage.target_ids) for passage in scored if passage.path == "one_pass"]
-    said = f"{own.called[0].upper()}{own.called[1:]} has {own.bytes:,} bytes"
+    said = f"{own.called[0].upper()}{own.called[1:]} has {own.bytes:,} {'byte' if own.bytes == 1 else 'bytes'}"
     if not lengths:
         return f"{said}, in too few tokens to be scored by them."
     windows = f"{len(lengths)} windows of up to {max(lengths):,}" if len(lengths) > 1 else "one window"

@@ -156,6 +156,6 @@ def test_where_only_a_worker_can_count_its_tokens_the_run_says_that_they_are_too
     monkeypatch.setattr(api, "_lengths", lambda checkpoint, prompts: None)
     done = conducted(model, Store(tmp_path), "bf16", text=api.own_text("a"))
     assert done.run.status == "done", done.run.reason
-    assert done.run.notes[-1] == "Your text has 1 bytes, in too few tokens to be scored by them."
+    assert done.run.notes[-1] == "Your text has 1 byte, in too few tokens to be scored by them."
     found = next(variant for variant in done.run.variants if variant.key == BF16).quality
     assert found and found.kl_divergence and found.text is None
