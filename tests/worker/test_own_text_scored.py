@@ -23,9 +23,9 @@ from optimizers.store import Store
 from optimizers.tasks.text_generation import human_text, stretches
 
 CONTEXT = 600
-NEW_TOKENS, PROMPTS = 8, 2
+NEW_TOKENS = 8
 # Not in the packaged text, and long enough for two windows of 599 and a rest.
-TEXT = " ".join(f"On day {day} the {day * 37 % 11} ships sold {day * 91} crates of salt." for day in range(75))
+TEXT = " ".join(f"On day {day} the {day * 37 % 11} ships sold {day * 91} crates of salt." for day in range(44))
 NAME = "salt & ships.txt"
 BF16, OTHER = "bf16+sdpa", "fp32+sdpa+checkpoint=other"
 
