@@ -204,7 +204,7 @@ NO_ANSWER = "No answer to this prompt."
 EMPTY_ANSWER = "The answer is empty."
 DIVERGES = "first difference"
 QUALITY = "Quality in figures"
-QUALITY_HINT = "on the baseline's answers and on {text}, with what they are sure of"
+QUALITY_HINT = "on the baseline's answers and on {text}, with how sure each is"
 QUALITY_COLUMNS = (
     "Variant",
     "KL on the answers",
