@@ -118,6 +118,25 @@ def memory(root: Path = Path("/")) -> tuple[int, int]:
     return total, available
 
 
+def last_level_cache(threads: int, root: Path = Path("/")) -> int | None:
+    """Bytes of the last-level caches that so many threads reach: of the cores that this process may run on, each cache
+    once, at most one for each thread, the largest first. None where the system does not tell (/sys, Linux alone)."""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    found: dict[tuple[str, str], int] = {}
+    for core in cores:
+        caches = [
+            (level, _read(folder / "shared_cpu_list") or str(core), size)
+            for folder in (root / f"sys/devices/system/cpu/cpu{core}/cache").glob("index*")
+            if (level := (_read(folder / "level") or "").strip())
+            and (size := _size(_read(folder / "size") or ""))
+            and (_read(folder / "type") or "").strip() != "Instruction"
+        ]
+        if caches:
+            level, shared, size = max(caches)
+            found[level, shared] = size
+    return sum(sorted(found.values(), reverse=True)[:threads]) or None
+
+
 def cpp_compiler(environment: Mapping[str, str]) -> str | None:
     """The path of the C++ compiler that torch.compile would find: what CXX names, else g++, clang++ or cl."""
     try:
@@ -218,6 +237,13 @@ def _number(folder: Path, *names: str) -> int | None:
     """The number in the first of these files that holds one ("max" is none)."""
     texts = ((_read(folder / name) or "").strip() for name in names)
     return next((int(text) for text in texts if text.isdecimal()), None)
+
+
+def _size(text: str) -> int:
+    """Bytes of a cache as /sys writes them ("32768K"), 0 for anything else."""
+    number, unit = text.strip()[:-1], text.strip()[-1:]
+    scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(unit, 0)
+    return int(number) * scale if number.isdecimal() else 0
 
 
 def _reclaimable(folder: Path) -> int:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field
 
+from optimizers.limits import LimitsMeasured
 from optimizers.profiles import RequestProfile
 from optimizers.schema import (
     Census,
@@ -373,6 +374,7 @@ LogEvent = Annotated[
         CensusTaken,
         MemoryTaken,
         Profiled,
+        LimitsMeasured,
         Failed,
     ],
     Field(discriminator="kind"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from optimizers.limits import MachineLimits, NearLimit
 from optimizers.profiles import TimeParts
 from optimizers.quality import Quality
 from optimizers.schema import Census, Cost, Machine, Memory, Output, RunStatus, VariantStatus, Workload
@@ -181,6 +182,7 @@ class VariantResult:
     model: ModelFacts | None = None
     four_bit: bool = False
     where_time_goes: WhereTimeGoes | None = None
+    near_limit: NearLimit | None = None
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,7 @@ class Run:
     caveats: tuple[Caveat, ...]
     notes: tuple[str, ...] = ()
     reason: str | None = None
+    limits: MachineLimits | None = None
     schema: Literal["levers.run/1"] = field(default=RUN_SCHEMA)
 
 

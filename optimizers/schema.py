@@ -14,6 +14,7 @@ from typing import Literal
 
 from optimizers.jsonform import from_json as from_json
 from optimizers.jsonform import to_json as to_json
+from optimizers.limits import Demand, MachineLimits
 from optimizers.profiles import RequestProfile
 from optimizers.scores import KlTerms, OwnText, PassageScores, StretchScore
 
@@ -327,7 +328,8 @@ class Census:
     "prompt_lookup") are what generate() really made and did; empty where it was not seen.
 
     For a graph, `operators` counts its nodes by kind (so does `module_kinds`), `providers` are those of its session,
-    and `checked` is a sentence that says how it compared with PyTorch when it was loaded."""
+    and `checked` is a sentence that says how it compared with PyTorch when it was loaded. `demand` is what a pass over
+    one token reads at the least, None where that differs from token to token."""
 
     bytes_by_dtype: dict[str, int]
     modules_converted: int
@@ -344,6 +346,7 @@ class Census:
     decoding: str = ""
     operators: dict[str, int] = field(default_factory=dict)
     checked: str = ""
+    demand: Demand | None = None
 
 
 @dataclass(frozen=True)
@@ -391,3 +394,4 @@ class Record:
     replica_samples: tuple[Sample, ...] = ()
     reason: str | None = None
     notes: tuple[str, ...] = ()
+    limits: MachineLimits | None = None

@@ -21,6 +21,7 @@ RANKS = {
     "schema": 0,
     "scores": 0,
     "profiles": 0,
+    "limits": 0,
     "results": 0,
     "quality": 0,
     "protocol": 0,
@@ -47,7 +48,7 @@ RANKS = {
     "__main__": 9,
 }
 SAME_RANK_ALLOWED = {0, 5, 9}
-ANALYSIS_MAY_IMPORT = {"analysis", "schema", "scores", "profiles", "quality", "results", "protocol"}
+ANALYSIS_MAY_IMPORT = {"analysis", "schema", "scores", "profiles", "limits", "quality", "results", "protocol"}
 HEAVY = {"torch", "transformers", "torchao", "bitsandbytes", "onnxruntime", "accelerate", "optimum"}
 
 

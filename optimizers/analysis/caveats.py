@@ -45,6 +45,7 @@ def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor
         found += _compiled(item)
     for result in variants:
         found += _ties(result)
+        found += _over_limit(result)
     found += other_models.caveats(variants, measured, record.plan.baseline, own_text)
     found += _notes(record, {caveat.id for caveat in found})
     return tuple(dict.fromkeys(found))
@@ -216,6 +217,21 @@ def _ties(result: VariantResult) -> Iterator[Caveat]:
         yield Caveat(
             "near_tie", text, "Judge by KL divergence and same-top, not by the first differing word.", result.key
         )
+
+
+def _over_limit(result: VariantResult) -> Iterator[Caveat]:
+    """Shares of a bound that cannot be: either the machine can do more than was measured, or less was asked of it."""
+    near = result.near_limit
+    bounds = {"decode passes": near and near.decode, "prompt pass": near and near.prompt}
+    over = [f"{name} {bound.share:.2f}" for name, bound in bounds.items() if bound and bound.share > 1]
+    if over:
+        text = (
+            f"{result.key} comes out faster than the machine's measured limit allows ({', '.join(over)} of the bound): "
+            "part of its weights stayed in a cache, it computes in fewer bits than the limit was measured in, or the "
+            "limit was measured while other work went on."
+        )
+        remedy = 'Read it as "at the limit"; without the folder "limits" in the cache the machine is measured again.'
+        yield Caveat("over_the_limit", text, remedy, result.key)
 
 
 def _notes(record: Record, known: set[str]) -> Iterator[Caveat]:

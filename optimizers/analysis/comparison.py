@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from optimizers.analysis import quality, verdicts
 from optimizers.analysis.caveats import caveats
 from optimizers.analysis.latency import latency, point
+from optimizers.analysis.limits import near_limit, sound
 from optimizers.analysis.payback import payback
 from optimizers.analysis.promises import judge
 from optimizers.analysis.recommendation import recommend
 from optimizers.analysis.requests import counted
 from optimizers.analysis.time_parts import where_time_goes
+from optimizers.limits import MachineLimits, NearLimit
 from optimizers.results import ModelFacts, NoiseFloor, Run, Step, VariantResult
-from optimizers.schema import Checkpoint, Measurement, Record, Sample, Variant, Workload
+from optimizers.schema import Checkpoint, Measurement, Plan, Record, Sample, Variant, Workload
 
 REPEATED_TEXT_BYTES = 2048
 
@@ -55,6 +57,7 @@ def compare(record: Record) -> Run:
         caveats=caveats(record, variants, base.floor),
         notes=tuple(dict.fromkeys((*plan.notes, *record.notes))),
         reason=record.reason,
+        limits=record.limits if record.limits and sound(record.limits) else None,
     )
 
 
@@ -119,6 +122,7 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
         where_time_goes=where_time_goes(item.profile) if item.profile else None,
     )
     own = replace(record.plan, checkpoint=planned.checkpoint or record.plan.checkpoint)
+    measured = replace(measured, near_limit=_near_limit(measured, record.limits, own))
     if judged_against is None:
         return measured
     others = {promise.against for promise in planned.promises}
@@ -126,6 +130,15 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
     return replace(
         measured, promises=judge(planned.promises, measured, own, {step.below: step.versus for step in steps})
     )
+
+
+def _near_limit(result: VariantResult, limits: MachineLimits | None, plan: Plan) -> NearLimit | None:
+    """How near it comes to the machine's limits; `plan` holds the checkpoint that it ran."""
+    demand = result.census.demand if result.census else None
+    if not result.points:
+        return None
+    tokens = result.points[0].prompt_tokens, plan.choice.workload.max_new_tokens
+    return near_limit(limits, demand, plan.checkpoint, result.latency, *tokens)
 
 
 def _step(item: Measurement, record: Record, floor: NoiseFloor, below: str | None) -> Step | None:

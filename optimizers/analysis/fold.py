@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from optimizers import protocol
+from optimizers.limits import LimitsMeasured, MachineLimits
 from optimizers.profiles import RequestProfile
 from optimizers.schema import (
     FINAL_STATUSES,
@@ -95,6 +96,7 @@ class Folding:
         self._drafts: dict[str, _Draft] = {}
         self._replica = _Turns()
         self._notes: dict[str, None] = {}
+        self._limits: MachineLimits | None = None
 
     def add(self, line: protocol.LogLine) -> None:
         """Take one more line. The work does not grow with the lines before it."""
@@ -110,6 +112,8 @@ class Folding:
         elif line.variant is None:
             if isinstance(event, protocol.Noted):
                 self._notes[event.text] = None
+            elif isinstance(event, LimitsMeasured):
+                self._limits = event.limits
         elif line.variant in self._drafts:
             self._about(line.variant, event, line.replica)
 
@@ -131,6 +135,7 @@ class Folding:
             replica_samples=tuple(self._replica.samples),
             reason=self._ended.reason if self._ended else None,
             notes=tuple(self._notes),
+            limits=self._limits,
         )
 
     def _about(self, key: str, event: Any, replica: bool) -> None:

@@ -31,6 +31,8 @@ def finished(run: Run, width: int) -> Iterable[RenderableType]:
         yield _table(_start(run.variants))
         if any(variant.where_time_goes for variant in run.variants):
             yield _table(_time_parts(run.variants))
+        if any(variant.near_limit for variant in run.variants):
+            yield _table(_limits(run.variants))
     else:
         yield _table(speed)
         yield _table(cost)
@@ -184,6 +186,22 @@ def _time_parts(variants: Sequence[VariantResult]) -> list[Column]:
             (name, [figures.percent(getattr(item.shares, part) if item else None) for item in found])
             for part, name in names.items()
         ),
+    ]
+
+
+def _limits(variants: Sequence[VariantResult]) -> list[Column]:
+    """How close each comes to what the machine can do at most: least time over measured time."""
+    near = [variant.near_limit for variant in variants]
+    decode = [item.decode if item else None for item in near]
+    prompt = [item.prompt if item else None for item in near]
+    return [
+        ("variant", [variant.key for variant in variants]),
+        ("a pass reads", [figures.size(item.bytes_read if item else None) for item in decode]),
+        ("from", [f"{item.source}, {item.bytes_per_s / 1e9:.3g} GB/s" if item else figures.NOTHING for item in decode]),
+        ("at least", [figures.seconds(item.least_s if item else None) for item in decode]),
+        ("took", [figures.seconds(item.measured_s if item else None) for item in decode]),
+        ("of the limit", [figures.percent(item.share if item else None) for item in decode]),
+        ("prompt, of the limit", [figures.percent(item.share if item else None) for item in prompt]),
     ]
 
 

@@ -14,7 +14,9 @@ from dataclasses import replace
 
 from optimizers import protocol
 from optimizers.errors import Cancelled, LeversError, WorkerError
+from optimizers.limits import LimitsMeasured
 from optimizers.manager.board import Board
+from optimizers.manager.machine_limits import machine_limits
 from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
 from optimizers.manager.turns import Pace
@@ -91,6 +93,7 @@ class Conductor:
             self._all_together()
         else:
             self._one_by_one()
+        self._measure_machine()
         self._must_go_on()
 
     def _answer_first(self, member: Member) -> bool:
@@ -203,6 +206,14 @@ class Conductor:
                 self._rounds.play([member], place / len(everyone))
                 self._finish(member)
             member.close()
+
+    def _measure_machine(self) -> None:
+        """What this machine can do at most, for the figures to be held against. All turns are over."""
+        self._must_go_on()
+        self._board.live.stage("measuring what this machine can do at most")
+        found = machine_limits(self._plan, self._must_go_on)
+        if found is not None:
+            self._board.say(None, LimitsMeasured(found))
 
     def _must_go_on(self) -> None:
         if self._board.stopped.is_set():

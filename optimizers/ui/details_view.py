@@ -1,4 +1,5 @@
-"""The quiet parts of a finished run as HTML: quality with its errors, promises, what speed costs, what really happened.
+"""The quiet parts of a finished run as HTML: quality with its errors, promises, what speed costs, how close it comes to
+what the machine can do, what really happened.
 
 Covers drawing only: the judgements are in `results.PromiseResult` and `results.Payback`, the census is as the worker
 read it. All are closed until a reader opens them; what is absent is left out, never guessed.
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
+from optimizers.limits import DecodeLimit, MachineLimits, PromptLimit
 from optimizers.quality import Interval, Quality, Spread
 from optimizers.results import Payback, PromiseResult, Run, VariantResult
 from optimizers.schema import Census, Cost
@@ -36,8 +38,8 @@ _WITH_NOTE = Markup("{} <small>{}</small>")
 
 
 def details(run: Run) -> str:
-    """The four sections; empty for a run in which nothing was loaded."""
-    return _quality(run) + _promises(run) + _cost(run) + _census(run)
+    """The five sections; empty for a run in which nothing was loaded."""
+    return _quality(run) + _promises(run) + _cost(run) + _limits(run) + _census(run)
 
 
 def _quality(run: Run) -> Markup:
@@ -126,6 +128,66 @@ def _pays(pays: Payback, new_tokens: int) -> Markup:
         answers = words.PAYS_AFTER_ANSWERS.format(answers=times, tokens=tokens)
     lines = (Markup("<small>{}</small>").format(line) for line in (answers, pays.note) if line)
     return Markup("<strong>{}</strong> {}").format(said, EMPTY.join(lines))
+
+
+def _limits(run: Run) -> Markup:
+    near = [(variant, variant.near_limit) for variant in run.variants if variant.near_limit]
+    if not near or run.limits is None:
+        return EMPTY
+    rows = (
+        _row(variant, words.LIMIT_COLUMNS, (_decode_limit(found.decode), _prompt_limit(found.prompt)))
+        for variant, found in near
+    )
+    doubt = words.LIMIT_DISTURBED if run.limits.disturbed else ""
+    fine = " ".join(filter(None, (_machine(run.limits), doubt, words.LIMIT_FORMULA)))
+    return _section(words.LIMITS, words.LIMITS_HINT, words.LIMIT_COLUMNS, rows, fine)
+
+
+def _decode_limit(found: DecodeLimit | None) -> str | Markup:
+    if found is None:
+        return figures.NOTHING
+    how = words.LIMIT_DECODE.format(
+        bytes=figures.size(found.bytes_read),
+        bandwidth=figures.per_second(found.bytes_per_s),
+        source=words.LIMIT_SOURCES[found.source],
+        least=figures.short_seconds(found.least_s),
+        measured=figures.short_seconds(found.measured_s),
+    )
+    return _share(found.share, how)
+
+
+def _prompt_limit(found: PromptLimit | None) -> str | Markup:
+    if found is None:
+        return figures.NOTHING
+    how = words.LIMIT_PROMPT.format(
+        operations=words.OPERATIONS.format(billions=found.operations / 1e9),
+        rate=words.OPERATIONS_PER_S.format(billions=found.operations_per_s / 1e9),
+        computes_in=found.computes_in,
+        least=figures.short_seconds(found.least_s),
+        measured=figures.short_seconds(found.measured_s),
+    )
+    return _share(found.share, how)
+
+
+def _share(share: float, how: str) -> Markup:
+    said = words.LIMIT_SHARE.format(share=figures.percent(share))
+    return Markup("<strong>{}</strong> <small>{}</small>").format(said, how)
+
+
+def _machine(limits: MachineLimits) -> str:
+    """What the machine did when it was measured, in a sentence."""
+    products = [
+        words.LIMIT_PRODUCTS.format(rate=words.OPERATIONS_PER_S.format(billions=rate / 1e9), format=name)
+        for name, rate in limits.operations_per_s.items()
+    ]
+    known = limits.last_level_bytes
+    return words.LIMIT_MACHINE.format(
+        threads=figures.plural(limits.threads, "thread", "threads"),
+        memory=figures.per_second(limits.memory_bytes_per_s),
+        cache=figures.per_second(limits.cache_bytes_per_s),
+        size=words.LIMIT_CACHE.format(size=figures.size(known)) if known else "",
+        products=", ".join(products),
+    )
 
 
 def _census(run: Run) -> Markup:

@@ -17,6 +17,11 @@ def size(value: float | None) -> str:
     return NOTHING if value is None else _scaled(value, ("B", "kB", "MB", "GB", "TB"))
 
 
+def per_second(value: float) -> str:
+    """A bandwidth as "11.4 GB/s"."""
+    return f"{value / 1e9:.3g} GB/s"
+
+
 def count(value: int | None) -> str:
     """A count as "135 M" or "1.7 B" (thousands, millions, billions)."""
     return NOTHING if value is None else _scaled(value, ("", "K", "M", "B", "T")).strip()

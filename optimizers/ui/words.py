@@ -235,6 +235,26 @@ LEFT_AS_IT_WAS = "{amount} left out ({name}): {why}"
 STORED_QUANTIZED = "The checkpoint itself is quantized: {method}"
 KINDS = "In the model: {kinds}"
 RUNS_ON = "Runs on: {providers}"
+LIMITS = "How close to the limit"
+LIMITS_HINT = "what this machine can do at most, and how much of it each variant reaches"
+LIMIT_COLUMNS = ("Variant", "A token's pass", "The prompt's pass")
+LIMIT_SOURCES = {"memory": "memory", "cache": "the last-level cache"}
+LIMIT_SHARE = "{share} of the limit"
+LIMIT_DECODE = "{bytes} at {bandwidth} from {source}: at least {least}, took {measured}"
+LIMIT_PROMPT = "{operations} at {rate} in {computes_in}: at least {least}, took {measured}"
+OPERATIONS = "{billions:.3g} billion operations"
+OPERATIONS_PER_S = "{billions:,.0f} billion a second"
+LIMIT_MACHINE = "Measured with {threads}: {memory} from memory, {cache} from the last-level cache{size}, {products}."
+LIMIT_CACHE = " ({size})"
+LIMIT_PRODUCTS = "{rate} operations in {format}"
+LIMIT_DISTURBED = "Other work was in the way when it was measured: the machine may do more."
+LIMIT_FORMULA = (
+    "Share of the limit: the least time over the measured time. A token's pass must read the weights as stored (of an "
+    "embedding in which a row is only looked up, that row) and the keys and values of the tokens before it; least "
+    "time: these bytes divided by the bandwidth, the cache's where they fit it, else the memory's. The prompt's pass "
+    "needs 2 × (weights in products × prompt tokens + weights of the output head) operations; least time: these "
+    "divided by the operations a second in a product of two matrices."
+)
 COST = "What the speed costs"
 COST_HINT = "spent once at the start, and how many tokens later it is paid back"
 COST_COLUMNS = ("Variant", "Loading", "Preparing", "First answer", "More than the baseline", "Pays for itself")

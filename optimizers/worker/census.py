@@ -69,7 +69,7 @@ def bytes_by_dtype(model: Any) -> dict[str, int]:
     plain: dict[tuple[str, int], torch.Tensor] = {}
     totals: Counter[str] = Counter()
     for tensor in _tensors(model):
-        for part in _parts(tensor):
+        for part in parts_of(tensor):
             if part.numel() and part.device.type != "meta":
                 plain[(str(part.device), part.data_ptr())] = part
     for part in plain.values():
@@ -99,7 +99,7 @@ def _tensors(model: Any) -> Iterator[torch.Tensor]:
         yield from (item for item in (getattr(state, name, None) for name in ("CB", "SCB")) if item is not None)
 
 
-def _parts(tensor: Any) -> Iterator[torch.Tensor]:
+def parts_of(tensor: Any) -> Iterator[torch.Tensor]:
     """The plain tensors that a tensor consists of: subclasses by their own account, bitsandbytes' by its attributes."""
     state = getattr(tensor, "quant_state", None)
     yield from _state_parts(state)
@@ -109,7 +109,7 @@ def _parts(tensor: Any) -> Iterator[torch.Tensor]:
             yield part
     if hasattr(tensor, "__tensor_flatten__"):
         for name in tensor.__tensor_flatten__()[0]:
-            yield from _parts(getattr(tensor, name))
+            yield from parts_of(getattr(tensor, name))
     else:
         yield tensor.detach()
 

@@ -161,9 +161,10 @@ class Session:
         return TextScored(score_text(command, self._ready()))
 
     def _census(self, command: TakeCensus) -> WorkerEvent:
-        from optimizers.worker import census
+        from optimizers.worker import census, demand
 
-        return census.take(self._ready())
+        taken = census.take(self._ready())
+        return replace(taken, census=replace(taken.census, demand=demand.count(self._ready())))
 
     def _take_memory(self, command: TakeMemory) -> WorkerEvent:
         from optimizers.worker.census import weights_bytes

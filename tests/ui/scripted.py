@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from scripted_records import ANSWER, CHECKPOINT, GB, HOSTILE, MACHINE, NF4, OTHER, ROWS, measured
+from scripted_records import ANSWER, CHECKPOINT, GB, HOSTILE, LIMITS, MACHINE, NF4, OTHER, ROWS, measured
 
 from optimizers import planning
 from optimizers.errors import CheckpointNotFound, ChoiceError, LeversError, RunNotFound
@@ -306,6 +306,7 @@ class Script:
             workload=replace(work, text=asked.text, kl_terms=asked.kl_terms),
             baseline="fp32+sdpa",
             noise_floor=NoiseFloor(0.021, 0.04, 0.0),
+            limits=LIMITS,
             variants=self._steps() if run_id in self.ladders else self._variants(),
             recommendation=Recommendation(
                 "bf16+sdpa",

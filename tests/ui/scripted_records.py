@@ -6,6 +6,7 @@ from dataclasses import astuple
 
 import planning_records as records
 
+from optimizers.limits import DecodeLimit, MachineLimits, NearLimit, PromptLimit
 from optimizers.profiles import TimeParts
 from optimizers.quality import Interval, Quality, Rate, Spread, TextQuality
 from optimizers.results import (
@@ -135,6 +136,17 @@ def _spread(mean: float) -> Spread:
     return Spread(mean, mean / 10, mean * 9, mean * 6, mean * 3, mean * 2, mean / 2, 0.0)
 
 
+LIMITS = MachineLimits("cpu", 2, 19.2e9, 1 << 28, 48.5e9, 16 << 20, 32 << 20, {"float32": 152e9, "bfloat16": 21e9})
+
+
+def _near_limit(rate: float, weights: float) -> NearLimit:
+    """From memory, and a prompt of 36 tokens at 700 tokens a second."""
+    least = weights / 19.2e9
+    decode = DecodeLimit(int(weights), "memory", 19.2e9, least, 1 / rate, least * rate)
+    operations = 7_700_000_000
+    return NearLimit(decode, PromptLimit(operations, "float32", 152e9, operations / 152e9, 36 / 700, 0.985))
+
+
 def _time_parts(rate: float) -> WhereTimeGoes:
     """48 tokens, whatever a pass takes with 1.4 ms of generate() around each."""
     seconds = TimeParts(0.0009, 0.052, 47 / rate - 47 * 0.0014, 0.0141, 0.0517, 0.0004)
@@ -189,4 +201,5 @@ def measured(
         promises=PROMISES if ratio else (),
         payback=PAYBACK[verdict],
         where_time_goes=_time_parts(rate),
+        near_limit=_near_limit(rate, weights),
     )

@@ -295,6 +295,18 @@ def test_where_the_time_goes_is_drawn_explained_and_told_in_a_table(page: Page, 
     expect(chart.locator("tbody tr").first).to_contain_text("fp32+sdpa")
 
 
+def test_how_close_to_the_limit_each_comes_is_told_with_its_formula(page: Page, scripted_page: str) -> None:
+    compare(page, scripted_page)
+    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    section = page.locator("#lv-details details", has_text="How close to the limit")
+    section.locator("summary").click()
+    first = section.locator("tbody tr").first
+    expect(first).to_contain_text("86 % of the limit")  # 538 MB at 19.2 GB/s are 28 ms of the 32.6 that a token took
+    expect(first).to_contain_text("538 MB at 19.2 GB/s from memory: at least 28 ms, took 32.6 ms")
+    expect(section).to_contain_text("Share of the limit: the least time over the measured time.")
+    expect(section).to_contain_text("48.5 GB/s from the last-level cache (34 MB)")
+
+
 def test_the_first_comparison_by_keyboard_alone(page: Page, scripted_page: str) -> None:
     page.goto(scripted_page)
     page.wait_for_selector(READY)

@@ -114,6 +114,17 @@ def test_where_the_time_goes_is_looked_at_once_each_after_every_timed_turn(toget
         assert variant.latency and variant.latency.total_s and variant.latency.total_s.n == ROUNDS
 
 
+def test_the_machine_is_measured_after_every_turn_and_each_variant_held_against_it(together: Seen) -> None:
+    kinds = [line["event"]["kind"] for line in together.events]
+    last = max(place for place, kind in enumerate(kinds) if kind == "sample_taken")
+    assert kinds.index("limits_measured") > last
+    assert together.run.limits is not None
+    for variant in together.run.variants:
+        near = variant.near_limit
+        assert near and near.decode and near.prompt
+        assert near.decode.share > 0 and near.prompt.share > 0
+
+
 def test_a_variant_whose_profile_fails_stays_measured(
     manager: Manager, store: Store, tiny_llama: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

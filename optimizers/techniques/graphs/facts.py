@@ -14,18 +14,21 @@ from typing import Any
 from optimizers.schema import SkippedModule
 
 _QUANTIZED = ("MatMulNBits", "GatherBlockQuantized")
+_LOOK_UPS = {"Gather", "GatherBlockQuantized"}
 _FUSED = "GroupQueryAttention"
 
 
 @dataclass(frozen=True)
 class GraphFacts:
-    """`converted` counts layers with low-bit weights, `skipped` those that kept theirs, by cause."""
+    """`converted` counts layers with low-bit weights, `skipped` those that kept theirs, by cause. `read_bytes` are
+    what a pass over one token reads of the weights: of a table that is only looked up in, one row."""
 
     operators: dict[str, int]
     bytes_by_dtype: dict[str, int]
     converted: int
     skipped: tuple[SkippedModule, ...]
     attention: str
+    read_bytes: int
 
 
 @lru_cache(maxsize=1)
@@ -45,7 +48,19 @@ def read(folder: Path) -> GraphFacts:
         converted=sum(operators[name] for name in _QUANTIZED),
         skipped=_skipped(graph, initializers),
         attention=_FUSED if operators[_FUSED] else "unfused",
+        read_bytes=sum(totals.values()) - _never_read(graph, initializers),
     )
+
+
+def _never_read(graph: Any, initializers: dict[str, Any]) -> int:
+    """Bytes of all rows but one of the tables that nothing but look-ups use."""
+    users: dict[str, set[str]] = {}
+    for node in graph.node:
+        for name in node.input:
+            users.setdefault(name, set()).add(node.op_type)
+    tables = [tensor for name, tensor in initializers.items() if users.get(name) and users[name] <= _LOOK_UPS]
+    sizes = [(_bytes(tensor), tensor.dims[0]) for tensor in tables if len(tensor.dims) > 1 and tensor.dims[0] > 1]
+    return sum(size - size // rows for size, rows in sizes)
 
 
 def _name(data_type: int) -> str:
