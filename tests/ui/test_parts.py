@@ -172,7 +172,8 @@ def test_promises_and_census_are_told_of_measured_variants_only() -> None:
     html = details_view.details(Script().run("run-1", "done"))
     promises, census = html.split("What really happened", 1)
     promises, cost = promises.split("What the speed costs", 1)
-    assert cost.count("<tr") == 1 + 3
+    cost, limits = cost.split("How close to the limit", 1)
+    assert cost.count("<tr") == limits.count("<tr") == 1 + 3
     assert "<strong>after 1,157 tokens</strong> <small>25 answers of 48 tokens</small>" in cost  # 1157 / 48 = 24.1
     assert "Compiled afresh" in cost
     assert "<strong>never</strong>" in cost
