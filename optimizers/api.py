@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypedDict, Unpack
@@ -203,19 +202,19 @@ def plan(
                 raise unusable[name]
             another = prepare(name, progress, folders)
             same = checkpoints.same_tokenizer(checkpoint, another)
-            found[name] = planning.Another(another, _lengths(another, prompts), same)
+            found[name] = planning.Another(another, checkpoints.lengths(another, prompts), same)
         except LeversError as error:
             found[name] = Obstacle(error.reason, error.remedy)
     here = machine.describe()
     limit = planning.memory_limit(here, settings().memory_bytes)
     text = choice.workload.text
-    text_lengths = _lengths(checkpoint, (text.head,)) if text else None
+    text_lengths = checkpoints.lengths(checkpoint, (text.head,)) if text else None
     return planning.plan(
         choice,
         here,
         checkpoint,
         limit,
-        _lengths(checkpoint, prompts),
+        checkpoints.lengths(checkpoint, prompts),
         found,
         text_lengths[0] if text_lengths else None,
     )
@@ -367,24 +366,3 @@ def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in found):
         raise ChoiceError(f"The {name} hold something that is not text.", "Give a list of strings.")
     return found
-
-
-def _lengths(checkpoint: Checkpoint, prompts: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Tokens of each prompt as plain text, None where the tokenizer is of a kind that only the worker can read."""
-    path = Path(checkpoint.folder) / "tokenizer.json"
-    try:
-        return _counted(str(path), path.stat().st_mtime_ns, prompts)
-    except OSError:
-        return None
-
-
-@lru_cache(maxsize=16)
-def _counted(path: str, changed_ns: int, prompts: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Reading a tokenizer takes longer than all else in a plan, and a page plans at every change and again to start."""
-    try:
-        from tokenizers import Tokenizer
-
-        tokenizer = Tokenizer.from_file(path)
-        return tuple(len(tokenizer.encode(prompt, add_special_tokens=False).ids) for prompt in prompts)
-    except Exception:  # the library raises plain Exception; a broken tokenizer is the worker's to report
-        return None

@@ -1,8 +1,9 @@
 """The frozen records that travel between rooms, up to the finished run, and their JSON form.
 
-Covers what is chosen (Choice, Workload), what is known (Machine, Checkpoint), what will be done (Variant, Plan), what
-was measured (Timing, Sample, Memory, Census, Measurement, Record). The finished run (run.json) is in `results.py`; what
-a worker and its manager say to each other is in `protocol.py`. Holds no logic; the JSON form's is in `jsonform.py`.
+Covers what is chosen (Choice, Workload), what will be done (Variant, Plan), what was measured (Timing, Sample, Memory,
+Census, Measurement, Record). What is known of machine and checkpoint is in `facts.py`; the finished run (run.json) in
+`results.py`; what a worker and its manager say to each other in `protocol.py`. Holds no logic; the JSON form's is in
+`jsonform.py`.
 
 Units: seconds in `*_s`, bytes in `*_bytes`, shares between 0 and 1.
 """
@@ -12,6 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from optimizers.facts import Checkpoint as Checkpoint
+from optimizers.facts import EngineState as EngineState
+from optimizers.facts import Gpu as Gpu
+from optimizers.facts import Machine as Machine
+from optimizers.facts import Source as Source
+from optimizers.facts import Task as Task
 from optimizers.jsonform import from_json as from_json
 from optimizers.jsonform import to_json as to_json
 from optimizers.limits import Demand, MachineLimits
@@ -19,8 +26,6 @@ from optimizers.profiles import RequestProfile
 from optimizers.scores import KlTerms, OwnText, PassageScores, StretchScore
 
 Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime", "checkpoint"]
-Source = Literal["packaged", "hub", "folder"]
-Task = Literal["text_generation"]
 Device = Literal["cpu", "cuda"]
 Way = Literal["alone", "ladder"]
 VariantStatus = Literal["waiting", "loading", "ready", "measured", "skipped", "not_applied", "failed", "cancelled"]
@@ -66,84 +71,6 @@ class Choice:
     baseline: str | None = None
     task: Task = "text_generation"
     ways: Way = "alone"
-
-
-@dataclass(frozen=True)
-class Gpu:
-    name: str
-    memory_bytes: int
-    compute_capability: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class EngineState:
-    """An engine whose dependencies clash with the program's, and whether its own environment is here. `size_bytes` is
-    about what that takes on disk; `allowed` says whether it may be installed where it is not; `requirements` are the
-    exact versions in it ("transformers==4.57.6")."""
-
-    id: str
-    title: str
-    size_bytes: int
-    installed: bool
-    allowed: bool
-    requirements: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What this computer has. `instruction_sets` holds lower-case names as the kernel lists them (avx2, avx512_vnni,
-    avx512_bf16, amx_bf16, asimd, ...); `packages` maps a distribution name to its version or None when absent."""
-
-    system: str
-    cpu: str
-    usable_cores: int
-    instruction_sets: tuple[str, ...]
-    memory_total_bytes: int
-    memory_available_bytes: int
-    gpus: tuple[Gpu, ...] = ()
-    cpp_compiler: str | None = None
-    packages: dict[str, str | None] = field(default_factory=dict)
-    python: str = ""
-    hosted: str | None = None
-    engines: tuple[EngineState, ...] = ()
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A checkpoint and what its headers tell, read without loading weights.
-
-    `id` is the name the person used; `folder` holds the files; `revision` is a commit, a wheel version or a digest.
-    `linear_parameters` counts the two-dimensional weights that are not embeddings (the output head counts when it is
-    stored apart); `layer_kinds` names the modules that hold them ("Linear", "Conv1D").
-    `quantization` is the checkpoint's own method (None when plain). `low_bit_grid` is a sentence when the stored
-    weights lie on a 4-bit grid although stored wider, else None. `linear_widths` are the input widths of those weights,
-    each once, ascending. `attentions` are the kinds of attention that transformers has for the model, by technique id;
-    empty where that is not known."""
-
-    id: str
-    source: Source
-    folder: str
-    revision: str
-    architecture: str
-    model_type: str
-    task: Task
-    parameters: int
-    linear_parameters: int
-    disk_bytes: int
-    stored_dtype: str
-    context_length: int
-    vocab_size: int
-    hidden_size: int
-    layers: int
-    tied_embeddings: bool
-    has_chat_template: bool
-    has_pad_token: bool
-    layer_kinds: tuple[str, ...] = ("Linear",)
-    quantization: str | None = None
-    low_bit_grid: str | None = None
-    licence: str | None = None
-    linear_widths: tuple[int, ...] = ()
-    attentions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -75,3 +75,37 @@ class StretchScore:
     bytes: int
     tokens: int
     spelled: bool = True
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The baseline's log-probabilities: a file of float32 rows of `vocab_size`, natural logarithm, no header. `row` is
+    the first row of the passage. A passage may run past `rows_limit`; positions from there on have no reference."""
+
+    path: str
+    vocab_size: int
+    row: int
+    rows_limit: int
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Token ids to be scored: each of `target_ids` given all before it. `path` is how: "timed" steps through generate()
+    with the timed request's own cache and graph, "one_pass" is a single forward."""
+
+    name: str
+    path: Literal["timed", "one_pass"]
+    context_ids: tuple[int, ...]
+    target_ids: tuple[int, ...]
+    row: int
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Text to be scored in whichever tokens a model makes of it, given `lead`, the text before it, which is not scored.
+    `path` as in Passage."""
+
+    name: str
+    path: Literal["timed", "one_pass"]
+    lead: str
+    text: str

@@ -14,12 +14,12 @@ from pathlib import Path
 from optimizers import settings
 from optimizers.checkpoints import facts, hub
 from optimizers.checkpoints.packaged import PACKAGED, Packaged, Progress, is_cached, prepare
-from optimizers.checkpoints.tokens import same_tokenizer
+from optimizers.checkpoints.tokens import lengths, same_tokenizer
 from optimizers.errors import CheckpointError, CheckpointNotFound, CheckpointRefused
 from optimizers.results import ModelEntry
 from optimizers.schema import Checkpoint
 
-__all__ = ["default_model", "known", "resolve", "same_tokenizer"]
+__all__ = ["default_model", "known", "lengths", "resolve", "same_tokenizer"]
 
 DEFAULT_HUB_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 DEFAULT_PACKAGED_MODEL = "smollm2-135m"

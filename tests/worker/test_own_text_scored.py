@@ -153,7 +153,7 @@ def test_one_that_makes_a_single_token_is_refused_before_anything_starts(model: 
 def test_where_only_a_worker_can_count_its_tokens_the_run_says_that_they_are_too_few(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "_lengths", lambda checkpoint, prompts: None)
+    monkeypatch.setattr(api.checkpoints, "lengths", lambda checkpoint, prompts: None)
     done = conducted(model, Store(tmp_path), "bf16", text=api.own_text("a"))
     assert done.run.status == "done", done.run.reason
     assert done.run.notes[-1] == "Your text has 1 byte, in too few tokens to be scored by them."
