@@ -7,7 +7,7 @@ LEVERS_ALLOW_FOLDERS    1 or 0: may the page open local folders (default: 1, on 
 LEVERS_ALLOW_ENGINES    1 or 0: may the first use of an engine install its environment
                                                         (default: 1, on a hosted page 0)
 LEVERS_HOST             address that the page listens on        (default: 127.0.0.1; on a Space 0.0.0.0)
-LEVERS_PORT             port that the page listens on           (default: 7860)
+LEVERS_PORT             port that the page listens on           (default: the first free one from 7860 on)
 """
 
 from __future__ import annotations
@@ -36,11 +36,13 @@ OWN_TEXT_BYTES = 8_000_000  # of a file
 OWN_TEXT_HEAD_BYTES = 1 << 16  # that a plan carries: 16 for each position
 WINDOW_LOGITS_BYTES = 1 << 28  # of one window of a text of the person's own, in float32
 TIMED_TEXT_POSITIONS = 64
+LAST_PORT = 65_535
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says. `memory_bytes` is None when the machine's free memory decides."""
+    """What the environment says. `memory_bytes` is None when the machine's free memory decides, `port` when any will do
+    that is free from 7860 on."""
 
     cache: Path
     runs: Path
@@ -49,7 +51,7 @@ class Settings:
     allow_engines: bool
     hosted: bool
     host: str
-    port: int
+    port: int | None
 
 
 def settings(environment: Mapping[str, str] | None = None) -> Settings:
@@ -66,8 +68,13 @@ def settings(environment: Mapping[str, str] | None = None) -> Settings:
         allow_engines=env.get("LEVERS_ALLOW_ENGINES", "0" if hosted else "1") == "1",
         hosted=hosted,
         host=env.get("LEVERS_HOST") or ("0.0.0.0" if hosted else "127.0.0.1"),
-        port=_whole(env.get("LEVERS_PORT")) or 7860,
+        port=_port(env.get("LEVERS_PORT")),
     )
+
+
+def _port(text: str | None) -> int | None:
+    number = _whole(text) or 0
+    return number if 1 <= number <= LAST_PORT else None
 
 
 def _whole(text: str | None) -> int | None:

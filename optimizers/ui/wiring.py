@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from optimizers import api
+from optimizers.errors import UsageError
 from optimizers.settings import Settings
 from optimizers.ui import handlers, layout, notes, theme, watching, words
 
@@ -51,25 +52,33 @@ def build() -> gr.Blocks:
 
 
 def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
-    """Serve the page where the settings say. `more` goes to Blocks.launch (tests pass prevent_thread_lock)."""
+    """Serve the page where the settings say. `more` goes to Blocks.launch (tests pass prevent_thread_lock). Raises
+    UsageError when nothing can be served there."""
     demo.queue(default_concurrency_limit=16, max_size=256)
-    return demo.launch(
-        server_name=served.host,
-        server_port=served.port,
-        theme=theme.theme(),
-        css_paths=[theme.STYLESHEET],
-        head=_HEAD,
-        footer_links=[],
-        run_history=False,
-        ssr_mode=False,
-        share=False,
-        show_error=False,
-        quiet=False,
-        enable_monitoring=False,
-        mcp_server=False,
-        max_file_size=1 << 20,
-        **more,
-    )
+    try:
+        return demo.launch(
+            server_name=served.host,
+            server_port=served.port,
+            theme=theme.theme(),
+            css_paths=[theme.STYLESHEET],
+            head=_HEAD,
+            footer_links=[],
+            run_history=False,
+            ssr_mode=False,
+            share=False,
+            show_error=False,
+            quiet=False,
+            enable_monitoring=False,
+            mcp_server=False,
+            max_file_size=1 << 20,
+            **more,
+        )
+    except OSError as error:  # what Gradio raises when the port, or every port that it tried, is taken
+        asked = f"port {served.port}" if served.port else "any port from 7860 on"
+        raise UsageError(
+            f"The page cannot be served at {served.host} on {asked}: it is taken, or not for this program to use.",
+            "End what listens there, or name another place by LEVERS_PORT and LEVERS_HOST.",
+        ) from error
 
 
 def _connect_model(demo: gr.Blocks, page: layout.Page) -> None:

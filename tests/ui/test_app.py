@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil
-from serving import ROOT, Served
+from serving import ROOT, Served, free_port
 
 IDLE_LIMIT_BYTES = 300 * 1000**2
 
@@ -22,3 +24,16 @@ def test_the_idle_page_is_small(real_page: Served) -> None:
     server = psutil.Process(real_page.pid)
     family = [server, *server.children(recursive=True)]
     assert sum(process.memory_info().rss for process in family) < IDLE_LIMIT_BYTES
+
+
+def test_a_port_that_is_taken_is_said_in_a_sentence(own_cache: Path) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        environment = {**os.environ, "LEVERS_PORT": str(port)}
+        done = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"The page cannot be served at 127.0.0.1 on port {port}: it is taken, or not for this program to use. "
+        "End what listens there, or name another place by LEVERS_PORT and LEVERS_HOST."
+    )
+    assert "Traceback" not in done.stderr
