@@ -135,10 +135,11 @@ def choose(
 
     `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only", "checkpoint=owner/name" for another model);
     without any, half precision and 8-bit weights are compared. `seconds` is a budget for the whole comparison in place
-    of `rounds`. With `ways` "ladder" each step stands on top of the last, and stacks of several techniques stay as
-    written (planning.ladder). `text` names a file (UTF-8) on which quality is measured in place of the packaged text,
-    or is what `own_text` made of one; `kl_terms` "llama_cpp" leaves out of each KL divergence what llama.cpp's
-    perplexity tool leaves out. Raises ChoiceError, TextError (one of them) for the text."""
+    of `rounds`: they go on until every verdict is settled, at most so long. With `ways` "ladder" each step stands on
+    top of the last, and stacks of several techniques stay as written (planning.ladder). `text` names a file (UTF-8) on
+    which quality is measured in place of the packaged text, or is what `own_text` made of one; `kl_terms` "llama_cpp"
+    leaves out of each KL divergence what llama.cpp's perplexity tool leaves out. Raises ChoiceError, TextError (one of
+    them) for the text."""
     stacks = _texts(techniques, "techniques") or usual(ways)
     workload = Workload(
         prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from optimizers.analysis import other_models, quality
+from optimizers.analysis import effort, other_models, quality
 from optimizers.analysis.requests import counted, possible
 from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS
 from optimizers.results import Caveat, NoiseFloor, VariantResult
@@ -29,6 +29,7 @@ def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor
         *_ending(record),
         *_checkpoint(record, measured),
         *_rounds(record, base),
+        *effort.caveats(record, measured),
         *_replica(record, base),
         *_noisy(floor),
         *_disturbed(record, measured),

@@ -37,8 +37,8 @@ def stat(values: Sequence[float]) -> Stat | None:
     return Stat(median=float(np.median(ordered)), low=low, high=high, n=n)
 
 
-def paired_ratio(pairs: Sequence[tuple[float, float]]) -> Interval | None:
-    """The geometric mean of first / second over pairs of positive figures, with its 95 % interval.
+def paired_ratio(pairs: Sequence[tuple[float, float]], confidence: float = 0.95) -> Interval | None:
+    """The geometric mean of first / second over pairs of positive figures, with its interval (95 % unless told).
 
     The mean of the log-ratios and its t interval with n - 1 degrees of freedom, transformed back. The ends are None
     with one pair, the whole is None with none."""
@@ -50,7 +50,7 @@ def paired_ratio(pairs: Sequence[tuple[float, float]]) -> Interval | None:
     if n < 2:
         return Interval(exp(middle), None, None)
     deviation = math.sqrt(math.fsum((x - middle) ** 2 for x in logs) / (n - 1))
-    half = float(special.stdtrit(n - 1, 0.975)) * deviation / math.sqrt(n)
+    half = float(special.stdtrit(n - 1, (1 + confidence) / 2)) * deviation / math.sqrt(n)
     return Interval(exp(middle), exp(middle - half), exp(middle + half))
 
 

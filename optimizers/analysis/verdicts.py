@@ -28,7 +28,8 @@ Rounds = Mapping[int, Sample]
 Figure = Callable[[Timing], float | None]
 
 
-def _ttft_speed(timing: Timing) -> float:
+def ttft_speed(timing: Timing) -> float:
+    """The inverse of the time to first token, in 1/s: above 1 is faster, as for every speed."""
     return 1 / timing.ttft_s
 
 
@@ -47,15 +48,17 @@ def noise_floor(replica: Rounds, baseline: Rounds, kl_divergence: float | None) 
     """The floor of each figure; `kl_divergence` is the logit noise floor, measured apart."""
     return NoiseFloor(
         decode=_floor(replica, baseline, requests.decode_tokens_per_s),
-        ttft=_floor(replica, baseline, _ttft_speed),
+        ttft=_floor(replica, baseline, ttft_speed),
         kl_divergence=kl_divergence,
     )
 
 
 def _floor(replica: Rounds, baseline: Rounds, figure: Figure) -> float | None:
-    if not replica:
-        return LEAST_FLOOR
-    interval = paired_ratio(pairs(replica, baseline, figure))
+    return floor_of(paired_ratio(pairs(replica, baseline, figure))) if replica else LEAST_FLOOR
+
+
+def floor_of(interval: Interval | None) -> float | None:
+    """The floor that the ratio of A' to the baseline gives; None where its interval has no ends."""
     if interval is None or interval.low is None or interval.high is None:
         return None
     return max(LEAST_FLOOR, exp(max(abs(math.log(interval.low)), abs(math.log(interval.high)))) - 1)
@@ -86,7 +89,7 @@ def versus_baseline(
     held to that of the time to first token, which it dominates."""
     return VersusBaseline(
         decode=_ratio(variant, baseline, requests.decode_tokens_per_s, floor.decode),
-        ttft=_ratio(variant, baseline, _ttft_speed, floor.ttft),
+        ttft=_ratio(variant, baseline, ttft_speed, floor.ttft),
         prefill=_ratio(variant, baseline, requests.prefill_tokens_per_s, floor.ttft),
         weights_bytes=_bytes(memory, baseline_memory, "weights_bytes"),
         run_peak_bytes=_bytes(memory, baseline_memory, "run_peak_bytes"),

@@ -169,7 +169,8 @@ class _Progress:
     def plan(self, plan: Plan) -> None:
         """What will be done."""
         keys = ", ".join(variant.key for variant in plan.variants)
-        self._line("plan", f"{plan.checkpoint.id}: {keys}; about {figures.duration(plan.estimate_s)}")
+        about = "about" if plan.choice.workload.seconds is None else "at most about"
+        self._line("plan", f"{plan.checkpoint.id}: {keys}; {about} {figures.duration(plan.estimate_s)}")
         for skipped in plan.skipped:
             self._line(skipped.key, f"{skipped.key} is skipped: {skipped.obstacle.reason} {skipped.obstacle.remedy}")
         for number, note in enumerate(plan.notes):

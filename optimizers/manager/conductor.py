@@ -16,7 +16,7 @@ from optimizers import protocol
 from optimizers.errors import Cancelled, LeversError, WorkerError
 from optimizers.limits import LimitsMeasured
 from optimizers.manager.board import Board
-from optimizers.manager.machine_limits import machine_limits
+from optimizers.manager.machine_limits import expected_s, machine_limits
 from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
 from optimizers.manager.turns import Pace
@@ -57,7 +57,7 @@ class Conductor:
         everyone = (self._baseline, *self._others, self._second)
         self._first_tokens = min(FIRST_TOKENS, self._work.max_new_tokens)  # no request is longer than what fits
         self._pace = Pace(board.plan, [member.name for member in everyone])
-        self._rounds = Rounds(board, self._pace, self._guarded, PROFILED_ROUNDS)
+        self._rounds = Rounds(board, self._pace, self._guarded, PROFILED_ROUNDS, expected_s(board.plan))
         self._passages: tuple[protocol.Passage, ...] = ()
         self._stretches = _stretches(board.plan)
         self._reference = protocol.Reference(str(board.folder.reference), 1, 0, 0)

@@ -17,6 +17,7 @@ from pathlib import Path
 from optimizers import keeping, leash
 from optimizers.analysis.limits import sound
 from optimizers.limits import MachineLimits
+from optimizers.planning import predictions
 from optimizers.runners.starting import worker_environment
 from optimizers.schema import Plan, from_json
 from optimizers.settings import settings
@@ -44,6 +45,11 @@ def machine_limits(plan: Plan, while_waiting: Callable[[], None]) -> MachineLimi
     except OSError as error:
         _logger.warning("the limits of this machine are not known: %s", error)
         return None
+
+
+def expected_s(plan: Plan) -> float:
+    """About how many seconds `machine_limits` will take: none where they are kept."""
+    return 0.0 if _undisturbed(settings().cache / FOLDER / key(plan)) else predictions.LIMITS_S
 
 
 def key(plan: Plan) -> str:

@@ -1,11 +1,15 @@
 """The timed part: rounds of turns, one request each, disturbed ones repeated.
 
-Covers who answers what, and the samples. While a turn runs nothing else of this program computes; what has to be
-computed is computed between rounds.
+Covers who answers what, the samples, and when the rounds are over. A number of rounds is played by everybody. Under a
+time budget, where all are loaded, rounds go on until every verdict is settled or the budget is spent, and a settled
+variant plays in one round of three; where they run one after another, each has its share of the budget and none is
+settled early, since A' comes last. While a turn runs nothing else of this program computes; what has to be computed is
+computed between rounds.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +19,7 @@ from optimizers import protocol
 from optimizers.errors import Cancelled
 from optimizers.manager.board import Board
 from optimizers.manager.member import Member
+from optimizers.manager.settling import Settling
 from optimizers.manager.turns import ATTEMPTS, ENOUGH_SHARE, Pace, processor_share, shuffled
 from optimizers.schema import Sample, Timing
 from optimizers.settings import MAX_ROUNDS
@@ -24,45 +29,74 @@ Guard = Callable[[Member, Callable[[Member], bool]], bool]
 
 class Rounds:
     """Plays rounds. `guarded` runs a member's part and turns its failure into a row, not an end; `kept` is the time
-    for what comes after, in rounds, that is kept from a budget."""
+    for what comes after, in rounds, that is kept from a budget, and `after_s` the seconds of it that are no rounds."""
 
-    def __init__(self, board: Board, pace: Pace, guarded: Guard, kept: int = 0) -> None:
+    def __init__(self, board: Board, pace: Pace, guarded: Guard, kept: int = 0, after_s: float = 0.0) -> None:
         self._board = board
         self._work = board.plan.choice.workload
         self._pace = pace
         self._guarded = guarded
         self._kept = kept
+        self._after_s = after_s
         self._rates: dict[str, list[float]] = {}
+        self._turns: dict[str, int] = {}
+        self._coming = 0
+        self._settling = Settling(board.plan.baseline)
+        self._adapts = self._work.seconds is not None and board.plan.resident
         self._most = self._work.rounds if self._work.seconds is None else MAX_ROUNDS
 
     def play(self, members: Sequence[Member], share: float = 1.0) -> None:
-        """Rounds of these members until the number asked for, or until `share` of the budget is spent.
+        """Rounds of these members until the number asked for, until every verdict is settled, or until `share` of the
+        budget is spent.
 
         A round is only begun when it should fit, and then played to its end, so that every pair is whole; the first
         is always played. Those who play later play at most as many as the first did."""
         done = 0
-        while done < self._most and (done == 0 or self._fits(members, share)):
+        while done < self._most and (done == 0 or self._goes_on(members, done, share)):
+            self._expect(members, done, share)
             self._round(members, done)
             done += 1
             self._board.compare_so_far()
+            if self._adapts:
+                self._settling.look([member.key for member in members if member.alive])
         self._most = min(self._most, done)
+        self._close(members, done)
 
-    def _fits(self, members: Sequence[Member], share: float) -> bool:
-        if not any(member.alive for member in members):
+    def _goes_on(self, members: Sequence[Member], done: int, share: float) -> bool:
+        """Whether another round is to be played after so many."""
+        if not any(member.alive for member in members) or self._settling.over:
             return False
         if self._work.seconds is None:
             return True
-        names = [member.name for member in members if member.alive]
-        needed = self._pace.round_s(names) * (1 + self._kept)
-        return self._pace.elapsed_s + needed <= self._work.seconds * share
+        coming = [member.name for member in members if self._plays(member, done)]
+        return self._pace.round_s(coming) <= self._left_s(members, share)
+
+    def _left_s(self, members: Sequence[Member], share: float) -> float:
+        """Seconds of the budget that are left for rounds."""
+        return (self._work.seconds or 0.0) * share - self._pace.elapsed_s - self._ending_s(members)
+
+    def _ending_s(self, members: Sequence[Member]) -> float:
+        """Seconds of what comes after the rounds."""
+        names = [member.name for member in members if member.alive and not member.replica]
+        return self._after_s + self._kept * self._pace.round_s(names)
+
+    def _plays(self, member: Member, number: int) -> bool:
+        return member.alive and self._settling.has_turn(member.key, number)
+
+    def _expect(self, members: Sequence[Member], number: int, share: float) -> None:
+        """How many rounds are still to come, this one included, for the lanes; under a budget at the most."""
+        self._coming = self._most - number
+        if self._work.seconds is not None:
+            a_round = self._pace.round_s([member.name for member in members if member.alive])
+            fitting = math.floor(self._left_s(members, share) / a_round) if a_round > 0 else 1
+            self._coming = min(self._coming, max(1, fitting))
 
     def _round(self, members: Sequence[Member], number: int) -> None:
-        of = f" of {self._most}" if self._work.seconds is None else ""
-        self._board.live.stage(f"round {number + 1}{of}")
+        self._board.live.stage(self._stage(number))
         for member in shuffled(members, self._work.seed, number):
             if self._board.stopped.is_set():
                 raise Cancelled("The comparison was stopped.")
-            if member.alive:
+            if self._plays(member, number):
                 began = time.monotonic()
                 if self._guarded(member, lambda member: self._turn(member, number)):
                     self._pace.took(member.name, time.monotonic() - began)
@@ -91,19 +125,54 @@ class Rounds:
             output = replace(answered.output, prompt=prompt)
             self._board.say(member.key, protocol.SampleTaken(sample, output), member.replica)
             if not again:
+                self._settling.took(sample)
                 break
-        self._show(member, number, answered)
+        self._show(member, answered)
         return True
 
-    def _show(self, member: Member, number: int, answered: protocol.Answered) -> None:
+    def _show(self, member: Member, answered: protocol.Answered) -> None:
         """The answer and the speed so far, in the member's lane."""
         if member.replica:
             return
-        rates = self._rates.setdefault(member.key, [])
-        rates += _rate(answered.timing)
-        planned = self._most if self._work.seconds is None else number + 1
+        self._rates.setdefault(member.key, []).extend(_rate(answered.timing))
+        self._turns[member.key] = self._turns.get(member.key, 0) + 1
         self._board.live.rest(member.key, answered.output.text)
-        self._board.live.counted(member.key, number + 1, planned, statistics.median(rates) if rates else None)
+        self._count(member, math.ceil((self._coming - 1) * self._settling.share(member.key)))
+
+    def _count(self, member: Member, more: int) -> None:
+        """The turns of this member: those that it had, and so many more to come."""
+        rates, turns = self._rates.get(member.key), self._turns.get(member.key, 0)
+        self._board.live.counted(member.key, turns, turns + more, statistics.median(rates) if rates else None)
+
+    def _stage(self, number: int) -> str:
+        if self._work.seconds is None:
+            return f"round {number + 1} of {self._most}"
+        judged = self._settling.judged
+        settled = f", {judged - len(self._settling.open)} of {judged} verdicts settled" if judged else ""
+        return f"round {number + 1}{settled}"
+
+    def _close(self, members: Sequence[Member], done: int) -> None:
+        """The rounds are over: under a budget, why, in words."""
+        if self._work.seconds is None:
+            return
+        for member in members:
+            if member.alive and not member.replica:
+                self._count(member, 0)
+        if self._adapts:
+            why = _why_over(done, self._pace.elapsed_s, self._work.seconds, self._settling)
+            self._board.say(None, protocol.Noted(why))
+            self._pace.rounds_over(self._ending_s(members))
+            self._board.live.progress(self._pace.share_done(), self._pace.left_s())
+
+
+def _why_over(done: int, elapsed_s: float, budget_s: float, settling: Settling) -> str:
+    """Why the rounds under a budget ended, as a sentence."""
+    after = f"after {done} {'round' if done == 1 else 'rounds'}, {elapsed_s:.0f} s of {budget_s:g} s"
+    if settling.over:
+        return f"Every verdict on speed was settled {after}, so no more were played."
+    why = "no run has more" if done == MAX_ROUNDS else "another would not have fit"
+    still = f"; not settled by then: {', '.join(settling.open)}" if settling.open else ""
+    return f"The rounds ended {after}: {why}{still}."
 
 
 def _rate(timing: Timing) -> list[float]:

@@ -57,6 +57,7 @@ class Pace:
         self._out: set[str] = set()
         self._prepared: set[str] = set()
         self._answered_first = False
+        self._over_at: float | None = None
         self._turns: dict[str, list[float]] = {}
 
     @property
@@ -87,36 +88,47 @@ class Pace:
         with self._lock:
             self._turns.setdefault(name, []).append(seconds)
 
+    def rounds_over(self, after_s: float) -> None:
+        """No more rounds are played; what comes after them takes about so long."""
+        with self._lock:
+            self._over_at = self.elapsed_s + after_s
+
     def round_s(self, names: Sequence[str]) -> float:
         """What one round of these members takes."""
         with self._lock:
             return sum(self._turn_s(name) for name in names)
 
     def left_s(self) -> float:
-        """What everything that is left will take."""
+        """What everything that is left will take; under a budget at the most."""
         with self._lock:
-            waiting = [name for name in self._names if name not in self._prepared]
-            spent = self.elapsed_s - sum(sum(turns) for turns in self._turns.values())
-            each = spent / len(self._prepared) if self._prepared else 0.5 * self._planned_s / len(self._names)
-            if self._budget is not None:
-                return max(self._budget - self.elapsed_s, each * len(waiting))
-            turns = 0.0
-            for name in self._names:
-                if name not in self._out:
-                    turns += self._turn_s(name) * max(0, self._rounds - len(self._turns.get(name, ())))
-            return each * len(waiting) + turns
+            return self._left_s()
 
     def share_done(self) -> float:
         """The share of the work that is done, between 0 and 1: preparations and turns by what was planned for them, or,
-        under a budget, by the time spent of it."""
+        under a budget, the time spent of all that it will take."""
         with self._lock:
+            if self._budget is not None:
+                spent = self.elapsed_s
+                return min(0.99, spent / max(spent + self._left_s(), 1e-9))
             ready = len(self._prepared) / len(self._names)
             if self._answered_first and not self._prepared:
                 ready = 0.5 / len(self._names)
-            if self._budget is not None:
-                return min(0.99, max(0.5 * ready, self.elapsed_s / self._budget if ready == 1 else 0.0))
             turns = [self._rounds if name in self._out else len(self._turns.get(name, ())) for name in self._names]
             return min(0.99, 0.5 * ready + 0.5 * sum(turns) / (self._rounds * len(self._names)))
+
+    def _left_s(self) -> float:
+        waiting = [name for name in self._names if name not in self._prepared]
+        spent = self.elapsed_s - sum(sum(turns) for turns in self._turns.values())
+        each = spent / len(self._prepared) if self._prepared else 0.5 * self._planned_s / len(self._names)
+        if self._over_at is not None:
+            return max(0.0, self._over_at - self.elapsed_s)
+        if self._budget is not None:
+            return max(self._budget - self.elapsed_s, each * len(waiting))
+        turns = 0.0
+        for name in self._names:
+            if name not in self._out:
+                turns += self._turn_s(name) * max(0, self._rounds - len(self._turns.get(name, ())))
+        return each * len(waiting) + turns
 
     def _turn_s(self, name: str) -> float:
         """What a turn of this member takes: its own median, else everybody's, else what was planned."""

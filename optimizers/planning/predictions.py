@@ -18,6 +18,7 @@ STORED_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "float64": 8.0}
 PROMPT_TOKENS = 64
 TEXT_BYTES_PER_TOKEN = 4
 START_S = 4.0
+LIMITS_S = 8.0
 LOAD_S_PER_PARAMETER = 4e-9
 DECODE_S_PER_PARAMETER = 4.8e-10
 PREFILL_S_PER_PARAMETER = 2.1e-11
@@ -85,23 +86,27 @@ def seconds(
 
     A token costs each parameter one visit, shared by the threads up to 8 (then memory is the limit), times what the
     techniques say of themselves (`Effort`). Each process starts, loads, prepares as if nothing were cached, scores the
-    answers and the text, and takes its turns. The constants are of a two-core server processor, too slow for a GPU.
+    answers and the text, and takes its turns; each variant answers once more to show where its time goes, and the
+    machine's limits are measured, as if they were not kept. The constants are of a two-core server processor, too slow
+    for a GPU.
 
-    A budget in seconds replaces the rounds: they go on until it is spent, at most MAX_ROUNDS of them, and the first is
-    played whatever it takes."""
+    A budget in seconds replaces the rounds: it is the most that they take, at most MAX_ROUNDS of them, but the first is
+    played whatever it takes. How early the verdicts will be settled is not foreseen."""
     speed = min(threads, MOST_USEFUL_THREADS)
     tokens = workload.max_new_tokens
     answers, text = len(workload.prompts) * tokens + TIMED_TEXT_POSITIONS, _text_positions(workload)
-    preparing = turns = 0.0
+    preparing = turns = turn = 0.0
     for techniques, checkpoint in (*variants, variants[0]):
         per_prompt_token = checkpoint.parameters * PREFILL_S_PER_PARAMETER / speed
         plain = checkpoint.parameters * DECODE_S_PER_PARAMETER / speed
         per_token = plain * _slowdown(techniques, device) + _rereading(techniques, tokens) * per_prompt_token
         preparing += _once(techniques, checkpoint) + answers * per_token + text * per_prompt_token
-        turns += tokens * per_token + PROMPT_TOKENS * per_prompt_token
+        turn = tokens * per_token + PROMPT_TOKENS * per_prompt_token
+        turns += turn
+    apart = preparing + (turns - turn) + LIMITS_S  # the baseline's second process, the last, is not profiled
     if workload.seconds is not None:
-        return max(preparing + turns, min(workload.seconds, preparing + MAX_ROUNDS * turns))
-    return preparing + workload.rounds * turns
+        return max(apart + turns, min(workload.seconds, apart + MAX_ROUNDS * turns))
+    return apart + workload.rounds * turns
 
 
 def _once(techniques: Sequence[Technique], checkpoint: Checkpoint) -> float:

@@ -67,6 +67,7 @@ def estimate(plan: Plan, memory_bytes: int) -> str:
     """What Compare will do: how many variants, how long, how much memory."""
     headline = words.ESTIMATE.format(
         variants=figures.plural(len(plan.variants), "variant", "variants"),
+        about=words.ABOUT if plan.choice.workload.seconds is None else words.AT_MOST,
         time=figures.seconds(plan.estimate_s),
         need=figures.size(plan.predicted_bytes),
         have=figures.size(memory_bytes),

@@ -14,7 +14,7 @@ from optimizers.quality import Interval, PerByte, Quality
 from optimizers.results import PromiseResult
 from optimizers.schema import SkippedModule
 from optimizers.scores import OwnText
-from optimizers.ui import details_view, figures, form, handlers, results_view, texts, watching
+from optimizers.ui import details_view, figures, form, handlers, notes, results_view, texts, watching
 
 GOOD: list[Any] = ["model", ["bf16"], "alone", "fp16\n\nbf16+eager\n", "One\n\nTwo", 48, 6, "", ""]
 
@@ -28,6 +28,14 @@ def test_a_form_is_read_into_its_parts() -> None:
     assert (read.ticked, read.ways, read.written) == (("bf16",), "alone", ("fp16", "bf16+eager"))
     assert read.prompts == ("One", "Two")
     assert (read.seconds, read.baseline) == (None, None)
+
+
+def test_the_estimate_of_a_budget_is_the_most_that_it_takes() -> None:
+    script = Script()
+    plans = [script.plan(script.choose(techniques=("bf16",), seconds=seconds)) for seconds in (None, 60.0)]
+    without, budget = (notes.estimate(plan, 10**10) for plan in plans)
+    assert "2 variants, about 42 s, needs" in without
+    assert "2 variants, at most about 42 s, needs" in budget
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import tiny
 from rich.console import Console
 
 from optimizers import analysis, api
-from optimizers.cli import figures, main
+from optimizers.cli import commands, figures, main
 from optimizers.cli.tables import finished, going_on
 from optimizers.quality import Interval, PerByte, Quality
 from optimizers.results import Lane, LiveRun, Run
@@ -264,6 +264,15 @@ def test_what_a_model_writes_cannot_touch_the_terminal(capsys: pytest.CaptureFix
     lane = Lane("k", "t", "ready", "s", "\x1b[2J[red]bold[/red]\x07\nnext", 0, 1.0, 1, 2, True)
     Console(force_terminal=False, width=120).print(going_on(LiveRun("r", 1, "running", "x", 0.5, 1.0, (lane,), None)))
     assert "[red]bold[/red] next" in capsys.readouterr().out
+
+
+def test_a_budget_is_the_most_that_the_plan_says(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = make.plan("a")  # of ten seconds
+    workload = replace(plan.choice.workload, seconds=60.0)
+    for planned in (plan, replace(plan, choice=replace(plan.choice, workload=workload))):
+        commands._Progress(Console(force_terminal=False, width=120)).plan(planned)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("; about 10 s") and second.endswith("; at most about 10 s")
 
 
 def test_a_wide_table_says_what_a_start_cost_and_what_a_step_added() -> None:

@@ -12,6 +12,7 @@ from optimizers.errors import ChoiceError
 from optimizers.planning import known, predictions
 from optimizers.planning import stacks as stacks_module
 from optimizers.schema import Choice, Gpu, Plan, Way, Workload
+from optimizers.settings import TEXT_POSITIONS
 from optimizers.techniques import all_techniques
 
 PLENTY = 10_000_000_000
@@ -232,6 +233,19 @@ def test_threads_and_time() -> None:
     assert planned(make.choice("bf16", seconds=5000.0)).estimate_s == pytest.approx(most)  # no more rounds than that
 
 
+def test_the_estimate_by_hand() -> None:
+    """Two processes of 100 M parameters on 4 threads: 4 s to start, 0.4 s to load, 20 + 64 tokens of 0.012 s and 768
+    positions of 0.000525 s scored; then 20 tokens and a prompt of 64 for each turn: two rounds of two, and one more of
+    the variant (A' has none) to see where its time goes; 8 s for the limits of the machine."""
+    work, model = Workload(("Hello",), max_new_tokens=20, rounds=2), make.checkpoint(layers=0)
+    ready = 4.0 + 0.4 + 84 * 0.012 + TEXT_POSITIONS * 0.000525
+    turn = 20 * 0.012 + 64 * 0.000525
+    found = predictions.seconds([(known(("fp32", "sdpa")), model)], work, 4)
+    assert found == pytest.approx(2 * ready + 5 * turn + 8.0)
+    budget = replace(work, seconds=found + 100.0)
+    assert predictions.seconds([(known(("fp32", "sdpa")), model)], budget, 4) == pytest.approx(found + 100.0)
+
+
 @pytest.mark.parametrize(
     ("stack", "token_s", "once_s"),
     [
@@ -245,12 +259,13 @@ def test_threads_and_time() -> None:
     ],
 )
 def test_the_estimate_knows_what_is_slow(stack: str, token_s: float, once_s: float) -> None:
-    # One prompt of 20 new tokens and 64 positions of the text through the timed path, then two rounds of 20.
+    # One prompt of 20 new tokens and 64 positions of the text through the timed path, then two rounds of 20, and 20
+    # once more to see where the time goes.
     work, model = Workload(("Hello",), max_new_tokens=20, rounds=2), make.checkpoint()
     plain, slow = known(("fp32", "sdpa")), known(stack.split("+"))
     without = predictions.seconds([(plain, model), (plain, model)], work, 4)
     told = predictions.seconds([(plain, model), (slow, model)], work, 4)
-    assert told - without == pytest.approx((20 + 64 + 2 * 20) * (token_s - 0.012) + once_s)
+    assert told - without == pytest.approx((20 + 64 + 3 * 20) * (token_s - 0.012) + once_s)
 
 
 def test_the_estimate_of_a_gpu_takes_other_factors() -> None:
@@ -260,7 +275,7 @@ def test_the_estimate_of_a_gpu_takes_other_factors() -> None:
         predictions.seconds([(stacks[0], model), (stack, model)], work, 4, "cuda") for stack in stacks
     )
     assert int4 == pytest.approx(plain)
-    assert float8 - plain == pytest.approx(124 * 2 * 0.012)  # three times a token's seconds, 124 tokens
+    assert float8 - plain == pytest.approx(144 * 2 * 0.012)  # three times a token's seconds, 144 tokens
 
 
 def test_the_memory_limit_is_the_settings_or_four_fifths_of_what_is_free() -> None:

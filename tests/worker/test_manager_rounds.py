@@ -1,8 +1,9 @@
-"""Rounds by the book, with members whose answers are made up: repeats, budgets, failures, the time that is left."""
+"""Rounds by the book, with members whose answers are made up: repeats, budgets, who is settled, failures, time left."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,35 +27,47 @@ KEYS = ("fp32+sdpa", "bf16+sdpa")
 class FakeMember:
     """Answers at once, with processor time waited for as `waits` says, call by call."""
 
-    def __init__(self, key: str, replica: bool = False, waits: tuple[float, ...] = (), fails_at: int = -1) -> None:
+    def __init__(
+        self,
+        key: str,
+        replica: bool = False,
+        waits: tuple[float, ...] = (),
+        fails_at: int = -1,
+        steps: tuple[float, ...] = (0.5,),
+    ) -> None:
         self.key, self.replica, self.alive = key, replica, True
         self.name = f"{key} again" if replica else key
         self.prompts: list[str] = []
         self._waits = list(waits)
         self._fails_at = fails_at
+        self._steps = steps
 
     def run(self, prompt: str, tokens: int) -> protocol.Answered:
         self.prompts.append(prompt)
         if len(self.prompts) - 1 == self._fails_at:
             raise WorkerError("It broke.", "Mend it.")
         waited = self._waits.pop(0) if self._waits else 0.0
-        timing = Timing(3, 0.0, 0.1, 0.1, 0.0, 1.0, (0.1, 0.6), 2.0, waited, 0.0, 4)
+        step = self._steps[(len(self.prompts) - 1) % len(self._steps)]
+        timing = Timing(3, 0.0, 0.1, 0.1, 0.0, 1.0, (0.1, 0.1 + step), 2.0, waited, 0.0, 4)
         return protocol.Answered(len(self.prompts), timing, Output(9, f"to {prompt}", (1,), False, tokens))
 
 
 class Table:
     """A board, a pace and rounds for these members."""
 
-    def __init__(self, folder: Path, members: list[FakeMember], kept: int = 0, **workload: Any) -> None:
+    def __init__(
+        self, folder: Path, members: list[FakeMember], kept: int = 0, after_s: float = 0.0, **workload: Any
+    ) -> None:
         self.members = members
-        choice = make.choice("bf16", **({"prompts": ("a", "b"), "max_new_tokens": 2} | workload))
+        stacks = workload.pop("stacks", ("bf16",))
+        choice = make.choice(*stacks, **({"prompts": ("a", "b"), "max_new_tokens": 2} | workload))
         self.plan: Plan = planning.plan(choice, make.machine(), make.checkpoint(), 10**10)
         run_folder = Store(folder).create(self.plan)
         self.path = run_folder.path
         self.live = Live(run_folder.id, self.plan)
         self.board = Board(self.plan, run_folder, self.live)
         self.pace = Pace(self.plan, [member.name for member in members])
-        self.rounds = Rounds(self.board, self.pace, self._guarded, kept)
+        self.rounds = Rounds(self.board, self.pace, self._guarded, kept, after_s)
 
     def _guarded(self, member: Any, action: Callable[[Any], bool]) -> bool:
         try:
@@ -148,12 +161,150 @@ def test_a_round_is_begun_only_when_it_should_fit_the_budget(
     assert [len(member.prompts) for member in members] == [played, played]
 
 
+RESTLESS = (0.25, 1.0)  # seconds a token, by turns: with this swing no verdict is settled in twelve rounds
+
+
+def notes(table: Table) -> list[str]:
+    """What was noted, the seconds that passed written as T."""
+    lines = [json.loads(line) for line in (table.path / "events.jsonl").read_text().splitlines()]
+    said = [line["event"]["text"] for line in lines if line["event"]["kind"] == "noted"]
+    return [re.sub(r"\d+ s of", "T s of", text) for text in said]
+
+
+def rounds_of(table: Table, key: str, replica: bool = False) -> list[int]:
+    return [s["round"] for s in table.samples() if (s["variant"], s["replica"]) == (key, replica)]
+
+
+def test_the_rounds_end_once_every_verdict_is_settled(seat: Callable[..., Table]) -> None:
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1], steps=(0.25,)), FakeMember(KEYS[0], replica=True)]
+    table = seat(members, seconds=80_000.0)
+    for member in members:
+        table.pace.prepared(member.name, True)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    assert [len(member.prompts) for member in members] == [6, 6, 6]
+    text = "Every verdict on speed was settled after 6 rounds, T s of 80000 s, so no more were played."
+    assert notes(table) == [text]
+    live = table.live.snapshot()
+    assert [(lane.turns_done, lane.turns_planned) for lane in live.lanes] == [(6, 6), (6, 6)]
+    assert live.time_left_s == pytest.approx(0.0, abs=60.0)  # no longer the whole budget
+
+
+def test_a_settled_variant_has_one_turn_in_three_and_the_baseline_all(
+    seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settled after six rounds, the first variant has its turn at another place of each three rounds: the last of 6 to
+    8, the first of 9 to 11, so on another of two prompts."""
+    monkeypatch.setattr(rounds_module, "MAX_ROUNDS", 12)
+    third = "fp32+eager"
+    members = [
+        FakeMember(KEYS[0]),
+        FakeMember(KEYS[1], steps=(0.25,)),
+        FakeMember(third, steps=RESTLESS),
+        FakeMember(KEYS[0], replica=True),
+    ]
+    table = seat(members, stacks=("bf16", "eager"), seconds=80_000.0)
+    planned: list[tuple[str, int, int]] = []
+    counted = table.live.counted
+
+    def heard(key: str, done: int, of: int, rate: float | None) -> None:
+        planned.append((key, done, of))
+        counted(key, done, of, rate)
+
+    monkeypatch.setattr(table.live, "counted", heard)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    every = list(range(12))
+    assert rounds_of(table, KEYS[1]) == [0, 1, 2, 3, 4, 5, 8, 9]
+    assert rounds_of(table, KEYS[0]) == rounds_of(table, KEYS[0], replica=True) == rounds_of(table, third) == every
+    assert [s["prompt"] for s in table.samples() if s["variant"] == KEYS[1]] == [0, 1, 0, 1, 0, 1, 0, 1]
+    text = "The rounds ended after 12 rounds, T s of 80000 s: no run has more; not settled by then: fp32+eager."
+    assert notes(table) == [text]
+    # The most that may come: all of twelve, then a third of the three rounds after round 8 and of the two after 9.
+    mine = [(done, of) for key, done, of in planned if key == KEYS[1]]
+    assert mine == [*((done, 12) for done in range(1, 7)), (7, 8), (8, 9), (8, 8)]
+    assert all(of == 12 for key, _, of in planned if key != KEYS[1])
+
+
+def test_what_was_settled_may_be_settled_no_more(seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as fast for six rounds, then four times slower: from the next turn on it plays in every round again."""
+    monkeypatch.setattr(rounds_module, "MAX_ROUNDS", 12)
+    drifting = FakeMember(KEYS[1], steps=(*[0.25] * 6, *[2.0] * 6))
+    members = [FakeMember(KEYS[0]), drifting, FakeMember("fp32+eager", steps=RESTLESS)]
+    table = seat(members, stacks=("bf16", "eager"), seconds=80_000.0)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    assert rounds_of(table, KEYS[1]) == [0, 1, 2, 3, 4, 5, 8, 9, 10, 11]
+
+
+def test_a_number_of_rounds_is_played_to_its_end_by_everybody(seat: Callable[..., Table]) -> None:
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1], steps=(0.25,)), FakeMember(KEYS[0], replica=True)]
+    table = seat(members, rounds=9)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    assert [len(member.prompts) for member in members] == [9, 9, 9]
+    assert notes(table) == []
+
+
+def test_a_spent_budget_says_whose_verdict_it_left_open(seat: Callable[..., Table]) -> None:
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1], steps=(0.25,)), FakeMember(KEYS[0], replica=True)]
+    table = seat(members, seconds=1e-9)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    text = "The rounds ended after 1 round, T s of 1e-09 s: another would not have fit; not settled by then: bf16+sdpa."
+    assert notes(table) == [text]
+
+
+def test_without_anything_to_settle_the_budget_is_used(
+    seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds_module, "MAX_ROUNDS", 9)
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1], fails_at=0), FakeMember(KEYS[0], replica=True)]
+    table = seat(members, seconds=80_000.0)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    assert [len(member.prompts) for member in members] == [9, 1, 9]
+    assert notes(table) == ["The rounds ended after 9 rounds, T s of 80000 s: no run has more."]
+
+
+def test_the_time_for_what_comes_after_is_kept_from_a_budget(
+    seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns of two seconds: in 13 s fit six of them, and four when 5 s are kept."""
+    now = [100.0]
+    member = FakeMember(KEYS[0])
+    answer = member.run
+
+    def slow(prompt: str, tokens: int) -> protocol.Answered:
+        now[0] += 2.0
+        return answer(prompt, tokens)
+
+    monkeypatch.setattr(member, "run", slow)
+    monkeypatch.setattr("optimizers.manager.turns.time.monotonic", lambda: now[0])
+    table = seat([member], after_s=5.0, seconds=13.0)
+    table.rounds.play([member])  # type: ignore[list-item]
+    assert len(member.prompts) == 4
+
+
 def test_those_who_play_later_play_as_many_rounds_as_the_first(seat: Callable[..., Table]) -> None:
     members = [FakeMember(KEYS[0]), FakeMember(KEYS[1])]
     table = seat(members, seconds=1e-9)
     table.rounds.play(members[:1])  # type: ignore[arg-type]
     table.rounds.play(members[1:])  # type: ignore[arg-type]
     assert [len(member.prompts) for member in members] == [1, 1]
+
+
+def test_a_budgets_time_left_and_share_by_hand(seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("optimizers.manager.turns.time.monotonic", lambda: now[0])
+    pace = seat([FakeMember(KEYS[0]), FakeMember(KEYS[1])], seconds=100.0).pace
+    assert (pace.left_s(), pace.share_done()) == (100.0, 0.0)
+    now[0] = 30.0
+    pace.prepared(KEYS[0], True)
+    assert (pace.left_s(), pace.share_done()) == (70.0, pytest.approx(0.3))
+    now[0] = 75.0  # another preparation of 75 s is to come
+    assert (pace.left_s(), pace.share_done()) == (75.0, pytest.approx(0.5))
+    pace.prepared(KEYS[1], True)
+    now[0] = 80.0
+    assert (pace.left_s(), pace.share_done()) == (20.0, pytest.approx(0.8))
+    pace.rounds_over(5.0)  # all is settled: what comes after takes five seconds
+    assert (pace.left_s(), pace.share_done()) == (5.0, pytest.approx(80 / 85))
+    now[0] = 90.0
+    assert (pace.left_s(), pace.share_done()) == (0.0, 0.99)
 
 
 def test_the_time_left_by_hand(seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
