@@ -79,6 +79,15 @@ def test_spread_against_plain_loops(n: int) -> None:
             assert figure == pytest.approx(percentile(values, fraction), abs=CLOSE)
 
 
+@pytest.mark.parametrize(
+    ("names", "needed"), [(("p999",), 1000), (("p99", "p1"), 100), (("p95", "p5"), 20), (("p90", "p10"), 10)]
+)
+def test_a_percentile_is_said_from_the_size_on_at_which_one_lies_beyond_it(names: tuple[str, ...], needed: int) -> None:
+    few, enough = (statistics.spread(noise(n, seed=n)) for n in (needed - 1, needed))
+    assert [getattr(few, name) for name in names] == [None] * len(names)
+    assert None not in [getattr(enough, name) for name in names]
+
+
 def test_spread_of_one_and_of_none() -> None:
     one = statistics.spread([0.5])
     assert one is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from optimizers.manager import rounds as rounds_module
 from optimizers.manager.board import Board
 from optimizers.manager.live import Live
 from optimizers.manager.rounds import Rounds
+from optimizers.manager.settling import Settling
 from optimizers.manager.turns import Pace
-from optimizers.schema import Output, Plan, Timing
+from optimizers.schema import Output, Plan, Sample, Timing
 from optimizers.store import Store
 
 KEYS = ("fp32+sdpa", "bf16+sdpa")
@@ -328,3 +330,22 @@ def test_the_time_left_by_hand(seat: Callable[..., Table], monkeypatch: pytest.M
     assert pace.share_done() == pytest.approx(0.5 + 0.5 * 2 / 10)
     pace.out(KEYS[1])
     assert pace.left_s() == pytest.approx(12.0)
+
+
+def test_settled_variants_take_turns_in_sitting_out() -> None:
+    """In each three rounds each plays one, never the same as the other's, and meets all of three prompts."""
+    settling = Settling(KEYS[0])
+    timing = Timing(3, 0.0, 0.1, 0.1, 0.0, 1.0, (0.1, 0.6), 2.0)
+    for key, step in ((KEYS[0], 0.5), ("a", 0.25), ("b", 1.0), ("c", 0.5)):
+        for number in range(6 if key != "c" else 5):
+            answered = replace(timing, token_times_s=(0.1, 0.1 + step))
+            settling.took(Sample(key, False, number, 0, 0, answered, 1.0, False))
+    assert not settling.over
+    settling.look([KEYS[0], "a", "b", "c"])
+    assert (settling.judged, settling.open, settling.over) == (3, ("c",), False)
+    assert [number for number in range(6, 15) if settling.has_turn("a", number)] == [8, 9, 13]
+    assert [number for number in range(6, 15) if settling.has_turn("b", number)] == [6, 10, 14]
+    assert all(settling.has_turn(key, number) for key in (KEYS[0], "c") for number in range(6, 15))
+    assert (settling.share("a"), settling.share("c")) == (1 / 3, 1.0)
+    settling.look([KEYS[0], "a", "b"])  # the third has failed
+    assert settling.over
