@@ -52,6 +52,8 @@ def load(folder: str, technique: str, threads: int):
         options["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.float32
         )
+    elif technique == "eager":
+        options["attn_implementation"] = "eager"
     elif technique != "fp32":
         raise SystemExit(f"bare.py does not know {technique}")
     return AutoModelForCausalLM.from_pretrained(folder, **options).eval(), AutoTokenizer.from_pretrained(folder)
