@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypedDict, Unpack
@@ -57,7 +57,7 @@ class Asked(TypedDict, total=False):
     seconds: float | None
     baseline: str | None
     seed: int
-    threads: int | None
+    threads: int | Sequence[int] | None
     ways: Way
     text: str | Path | OwnText | None
     kl_terms: KlTerms
@@ -126,7 +126,7 @@ def choose(
     seconds: float | None = None,
     baseline: str | None = None,
     seed: int = 0,
-    threads: int | None = None,
+    threads: int | Sequence[int] | None = None,
     ways: Way = "alone",
     text: str | Path | OwnText | None = None,
     kl_terms: KlTerms = "all",
@@ -135,11 +135,14 @@ def choose(
 
     `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only", "checkpoint=owner/name" for another model);
     without any, half precision and 8-bit weights are compared. `seconds` is a budget for the whole comparison in place
-    of `rounds`: they go on until every verdict is settled, at most so long. With `ways` "ladder" each step stands on
-    top of the last, and stacks of several techniques stay as written (planning.ladder). `text` names a file (UTF-8) on
-    which quality is measured in place of the packaged text, or is what `own_text` made of one; `kl_terms` "llama_cpp"
-    leaves out of each KL divergence what llama.cpp's perplexity tool leaves out. Raises ChoiceError, TextError (one of
-    them) for the text."""
+    of `rounds`: they go on until every verdict is settled, at most so long. `threads` are what each variant computes
+    with (all usable cores): of several, the first is the plan's and the baseline's, and everything is compared with
+    each of the others too ("bf16+threads=1"). With `ways` "ladder" each step stands on top of the last, and stacks of
+    several techniques stay as written (planning.ladder). `text` names a file (UTF-8) on which quality is measured in
+    place of the packaged text, or is what `own_text` made of one; `kl_terms` "llama_cpp" leaves out of each KL
+    divergence what llama.cpp's perplexity tool leaves out. Raises ChoiceError; of its kinds TextError for the text,
+    ThreadsError for `threads`."""
+    counts = planning.thread_counts(threads)
     stacks = _texts(techniques, "techniques") or usual(ways)
     workload = Workload(
         prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),
@@ -147,7 +150,7 @@ def choose(
         rounds=rounds,
         seconds=seconds,
         seed=seed,
-        threads=threads,
+        threads=counts[0] if counts else None,
         text=_own_text(text),
         kl_terms=kl_terms,
     )
@@ -155,8 +158,7 @@ def choose(
     planning.check(workload, here)
     if ways == "ladder":
         stacks = planning.ladder(stacks, lambda technique: technique.why_not(here, None) is None)
-    for stack in stacks:
-        planning.read_stack(stack)
+    stacks = planning.swept(stacks, counts, here)
     if baseline:
         planning.parse_stack(baseline)
     return Choice(default_model()[0] if model is None else model, stacks, workload, baseline or None, ways=ways)

@@ -3,7 +3,8 @@
     LeversError
     ├── UsageError              what was asked cannot be done as asked (exit code 2)
     │   ├── ChoiceError         a stack, a prompt list or a workload setting is wrong
-    │   │   └── TextError             the text to measure quality on cannot be used
+    │   │   ├── TextError             the text to measure quality on cannot be used
+    │   │   └── ThreadsError          the thread counts cannot be used
     │   └── CheckpointError     the model named cannot be used
     │       ├── CheckpointNotFound    no such packaged model, folder or hub id
     │       ├── CheckpointBroken      files missing, cut short or unreadable
@@ -38,6 +39,10 @@ class ChoiceError(UsageError):
 
 class TextError(ChoiceError):
     """The text of the person's own, to measure quality on, cannot be used."""
+
+
+class ThreadsError(ChoiceError):
+    """The thread counts asked for cannot be used."""
 
 
 class CheckpointError(UsageError):

@@ -158,7 +158,8 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class VariantResult:
-    """`model` is the variant's own where it is another than the run's."""
+    """`model` is the variant's own where it is another than the run's; `threads` are those that it was to compute with,
+    None in runs that did not keep it (the census has those that it did compute with)."""
 
     key: str
     title: str
@@ -183,6 +184,7 @@ class VariantResult:
     four_bit: bool = False
     where_time_goes: WhereTimeGoes | None = None
     near_limit: NearLimit | None = None
+    threads: int | None = None
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,9 @@ class Workload:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the person ticked, nothing derived. A stack is technique ids joined by plus signs, and "checkpoint=NAME"
-    where another model is meant; with `ways` "ladder" each is a step that stands on top of another."""
+    """What the person ticked, nothing derived. A stack is technique ids joined by plus signs, "checkpoint=NAME" where
+    another model is meant and "threads=N" where another thread count than the workload's is; with `ways` "ladder" each
+    is a step that stands on top of another."""
 
     model: str
     stacks: tuple[str, ...]
@@ -104,7 +105,8 @@ class Variant:
     lists the ids in slot order; `predicted_bytes` is the memory the process is expected to need at its peak; `below` is
     the key of the step that it stands on in a ladder, None elsewhere. `checkpoint` is another than the plan's, None
     where it is that; without `same_tokenizer` its tokens are others than the baseline's, so neither probabilities nor
-    answers can be compared token by token. `four_bit`: a technique stores weights in about 4 bits."""
+    answers can be compared token by token. `four_bit`: a technique stores weights in about 4 bits. `threads` is a
+    thread count other than the plan's, None where it is that."""
 
     key: str
     title: str
@@ -116,6 +118,7 @@ class Variant:
     checkpoint: Checkpoint | None = None
     same_tokenizer: bool = True
     four_bit: bool = False
+    threads: int | None = None
 
 
 @dataclass(frozen=True)

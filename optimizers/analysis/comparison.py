@@ -91,6 +91,7 @@ def _result(item: Measurement, base: _Base, record: Record, planned: Variant | N
         log_tail=item.log_tail,
         model=_facts(planned.checkpoint) if planned and planned.checkpoint else None,
         four_bit=planned is not None and planned.four_bit,
+        threads=(planned.threads if planned else None) or record.plan.threads,
     )
     if item.status != "measured" or planned is None:
         return result
@@ -133,9 +134,10 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
 
 
 def _near_limit(result: VariantResult, limits: MachineLimits | None, plan: Plan) -> NearLimit | None:
-    """How near it comes to the machine's limits; `plan` holds the checkpoint that it ran."""
+    """How near it comes to the machine's limits; `plan` holds the checkpoint that it ran. Nothing is said of a variant
+    with another thread count than that with which the machine was measured."""
     demand = result.census.demand if result.census else None
-    if not result.points:
+    if not result.points or limits is None or limits.threads != result.threads:
         return None
     tokens = result.points[0].prompt_tokens, plan.choice.workload.max_new_tokens
     return near_limit(limits, demand, plan.checkpoint, result.latency, *tokens)

@@ -45,7 +45,7 @@ def _compare(compare: argparse.ArgumentParser) -> None:
     add = compare.add_argument
     add("model", nargs="?", metavar="MODEL", help="packaged name, folder or hub id (default: SmolLM2-135M-Instruct)")
     stacks = (
-        "such as bf16+eager, kept as written, or checkpoint=NAME for another model; repeatable "
+        "such as bf16+eager, kept as written, checkpoint=NAME for another model, threads=N; repeatable "
         f"(default: {', '.join(api.usual())})"
     )
     add("-t", "--technique", action="append", default=[], metavar="STACK", help=stacks)
@@ -63,9 +63,20 @@ def _compare(compare: argparse.ArgumentParser) -> None:
     add("--kl-terms", choices=get_args(KlTerms), default="all", help=terms)
     add("--baseline", metavar="STACK", help="what the others are compared with (fp32+sdpa)")
     add("--seed", type=int, default=0, metavar="N", help="of the order of turns (%(default)s)")
-    add("--threads", type=int, metavar="N", help="processor threads of a variant (all usable cores)")
+    sweep = (
+        "processor threads of a variant (all usable cores); of several (2,1) each after the first is one more variant"
+    )
+    add("--threads", type=_counts, metavar="N[,N]", help=sweep)
     add("--out", type=Path, metavar="FOLDER", help="also write run.json, samples.jsonl and logs there")
     add("--json", action="store_true", help="write the run as JSON, and nothing else, to stdout")
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    """Whole numbers divided by commas."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number, nor several such as 2,1") from None
 
 
 def prompts(options: argparse.Namespace) -> list[str] | None:

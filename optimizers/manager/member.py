@@ -45,6 +45,7 @@ class Member:
         self.variant = variant
         self.replica = replica
         self.alive = False
+        self.threads = variant.threads or board.plan.threads
         self.vocab_size = 0
         self._worker: Worker | None = None
         self._requests = 0
@@ -69,12 +70,12 @@ class Member:
         first if it is not here. Raises WorkerError, Cancelled."""
         self.status("loading")
         engine = self._interpreter()
-        path, threads = self.board.folder.log_path(self.key, self.replica), self.board.plan.threads
+        path = self.board.folder.log_path(self.key, self.replica)
         forked = engine is None and self.board.plan.device == "cpu"
-        server = forking.ready(threads, self.board.stopped.is_set) if forked else None
+        server = forking.ready(self.threads, self.board.stopped.is_set) if forked else None
         if self.board.stopped.is_set():
             raise Cancelled("The comparison was stopped.")
-        self._worker = Worker(path, threads, self._heard, engine, server)
+        self._worker = Worker(path, self.threads, self._heard, engine, server)
         self.alive = True
         self.board.enlist(self.close)
         ready = self._closing(protocol.Ready, START_TIMEOUT_S, "start")
@@ -108,7 +109,7 @@ class Member:
         command = protocol.Load(
             checkpoint=self.checkpoint,
             techniques=self.variant.techniques,
-            threads=plan.threads,
+            threads=self.threads,
             seed=plan.choice.workload.seed,
             longest_tokens=longest_tokens,
             instruction_sets=plan.machine.instruction_sets,

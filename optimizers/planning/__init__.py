@@ -7,6 +7,8 @@ from optimizers.planning.checks import check
 from optimizers.planning.models import Another
 from optimizers.planning.plans import gigabytes, memory_limit, plan
 from optimizers.planning.stacks import AS_STORED, PLAIN_BASELINE, key_of, known, parse_stack, read_stack
+from optimizers.planning.threads import counted as thread_counts
+from optimizers.planning.threads import swept
 from optimizers.planning.ways import ladder
 
 __all__ = [
@@ -22,4 +24,6 @@ __all__ = [
     "parse_stack",
     "plan",
     "read_stack",
+    "swept",
+    "thread_counts",
 ]

@@ -11,6 +11,7 @@ from typing import get_args
 
 from optimizers import settings
 from optimizers.errors import ChoiceError, TextError
+from optimizers.planning.threads import check_count
 from optimizers.schema import Checkpoint, Machine, Workload
 from optimizers.scores import KlTerms
 
@@ -29,11 +30,8 @@ def check(workload: Workload, machine: Machine) -> None:
         raise ChoiceError(f"The batch size is {workload.batch_size}.", "Requests run one at a time: use 1.")
     if not 0 <= workload.seed <= LARGEST_SEED:
         raise ChoiceError(f"The seed is {workload.seed}.", f"Use a whole number from 0 to {LARGEST_SEED}.")
-    if workload.threads is not None and not 1 <= workload.threads <= machine.usable_cores:
-        raise ChoiceError(
-            f"{workload.threads} threads were asked for, and {machine.usable_cores} processor cores can be used here.",
-            f"Use 1 to {machine.usable_cores} threads, or leave the number out.",
-        )
+    if workload.threads is not None:
+        check_count(workload.threads, machine)
     if workload.kl_terms not in get_args(KlTerms):
         raise ChoiceError(
             f"A KL divergence cannot be summed over {str(workload.kl_terms)[:60]!r}.",

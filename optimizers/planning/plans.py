@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from optimizers import settings
 from optimizers.errors import ChoiceError
-from optimizers.planning import models, predictions
+from optimizers.planning import models, predictions, threads
 from optimizers.planning.checks import check, check_context, check_text
 from optimizers.planning.stacks import (
     AS_STORED,
@@ -71,13 +71,14 @@ def plan(
     check(choice.workload, machine)
     check_context(choice.workload, checkpoint, prompt_tokens)
     check_text(choice.workload, text_tokens)
-    stacks = [_without_the_plans(stack, checkpoint, found) for stack in _stacks(choice)]
+    count = choice.workload.threads or machine.usable_cores
+    stacks = [_without_the_plans(stack, checkpoint, found, count) for stack in _stacks(choice)]
     baseline, notes = _baseline(choice, machine, checkpoint, limit_bytes)
     own = filling(baseline, checkpoint)
     setting = _Setting(machine, checkpoint, choice.workload, limit_bytes, own)
     first = _variant(baseline, (), setting)
-    plain = [stack.techniques for stack in stacks if stack.checkpoint is None]
-    if any(key_of(completed(techniques, own)) == first.key for techniques in plain):
+    plain = [stack for stack in stacks if stack.checkpoint is None]
+    if any(stack.threads is None and key_of(completed(stack.techniques, own)) == first.key for stack in plain):
         notes.append(f"{first.key} is the baseline itself, so it has one row, not two.")
     variants, skipped = _sorted_out(stacks, first, setting, found)
     if choice.ways == "ladder":
@@ -91,7 +92,7 @@ def _assembled(
     """The plan, with what its variants need together: all of them and the baseline's second process."""
     together = sum(variant.predicted_bytes for variant in variants) + variants[0].predicted_bytes
     resident = together <= setting.limit_bytes
-    threads = choice.workload.threads or setting.machine.usable_cores
+    count = choice.workload.threads or setting.machine.usable_cores
     device: Device = "cuda" if setting.machine.gpus else "cpu"
     if not resident:
         notes.append(
@@ -108,12 +109,14 @@ def _assembled(
         resident=resident,
         predicted_bytes=together if resident else max(variant.predicted_bytes for variant in variants),
         estimate_s=predictions.seconds(
-            [(known(variant.techniques), variant.checkpoint or setting.checkpoint) for variant in variants],
+            [
+                (known(variant.techniques), variant.checkpoint or setting.checkpoint, variant.threads or count)
+                for variant in variants
+            ],
             choice.workload,
-            threads,
             device,
         ),
-        threads=threads,
+        threads=count,
         notes=tuple(notes),
         device=device,
     )
@@ -127,12 +130,12 @@ def _stacks(choice: Choice) -> list[Stack]:
     return [read_stack(text) for text in choice.stacks]
 
 
-def _without_the_plans(stack: Stack, checkpoint: Checkpoint, found: models.Found) -> Stack:
-    """A stack that names the plan's own checkpoint is one that names none."""
+def _without_the_plans(stack: Stack, checkpoint: Checkpoint, found: models.Found, count: int) -> Stack:
+    """A stack that names the plan's own checkpoint, or its own thread count, is one that names none."""
     another = found[stack.checkpoint] if stack.checkpoint is not None else None
     if isinstance(another, models.Another) and another.checkpoint.folder == checkpoint.folder:
-        return Stack(stack.techniques)
-    return stack
+        stack = replace(stack, checkpoint=None)
+    return replace(stack, threads=None) if stack.threads == count else stack
 
 
 def _sorted_out(
@@ -148,6 +151,9 @@ def _sorted_out(
         else:
             another, label = found[stack.checkpoint], labels[stack.checkpoint]
             variant, obstacle = _of_another(stack, first, setting, another, label)
+        if stack.threads is not None:
+            variant = threads.with_count(variant, stack.threads, first.key)
+            obstacle = obstacle or threads.too_many(stack.threads, setting.machine)
         key = variant.key
         if key == first.key or key in variants or key in skipped:
             continue
@@ -159,21 +165,26 @@ def _sorted_out(
     return ordered, tuple(skipped.values())
 
 
-def _on_steps(stacks: list[tuple[str, ...]], variants: list[Variant], own: tuple[str, ...]) -> list[Variant]:
-    """The variants of a ladder, each with the nearest step below it that will run; at the foot stands the baseline."""
+def _on_steps(stacks: list[Stack], variants: list[Variant], own: tuple[str, ...]) -> list[Variant]:
+    """The variants of a ladder, each with the nearest step below it that will run with as many threads; at the foot
+    stands the baseline."""
     running = {variant.key for variant in variants}
     under: dict[str, str] = {}
-    for stack in stacks:
-        lower = below(stack)
-        while lower and key_of(completed(lower, own)) not in running:
+    for stack in (stack for stack in stacks if stack.techniques):
+        part = "" if stack.threads is None else threads.part_of_key(stack.threads)
+        lower = below(stack.techniques)
+        while lower and key_of(completed(lower, own)) + part not in running:
             lower = below(lower)
-        under.setdefault(key_of(completed(stack, own)), key_of(completed(lower, own)))
+        under.setdefault(key_of(completed(stack.techniques, own)) + part, key_of(completed(lower, own)) + part)
     return [replace(variant, below=under.get(variant.key)) for variant in variants]
 
 
 def _of_techniques(stack: Stack, first: Variant, setting: _Setting) -> tuple[Variant, Obstacle | None]:
-    """The variant that a stack asks for, and why it cannot run, if so."""
-    variant = _variant(completed(stack.techniques, setting.own), first.techniques, setting)
+    """The variant that a stack asks for, and why it cannot run, if so. One that names no technique (but a thread
+    count) is the baseline's."""
+    as_first = stack.checkpoint is None and not stack.techniques
+    techniques = first.techniques if as_first else completed(stack.techniques, setting.own)
+    variant = _variant(techniques, first.techniques, setting)
     return variant, _obstacle(variant, setting)
 
 

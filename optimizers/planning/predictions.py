@@ -77,12 +77,12 @@ def _element_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint) -> f
 
 
 def seconds(
-    variants: Sequence[tuple[Sequence[Technique], Checkpoint]],
+    variants: Sequence[tuple[Sequence[Technique], Checkpoint, int]],
     workload: Workload,
-    threads: int,
     device: Device = "cpu",
 ) -> float:
-    """Seconds that a comparison will take, the baseline first in `variants` and once more at the end.
+    """Seconds that a comparison will take, the baseline first in `variants` and once more at the end. Each has its
+    techniques, its checkpoint and its thread count.
 
     A token costs each parameter one visit, shared by the threads up to 8 (then memory is the limit), times what the
     techniques say of themselves (`Effort`). Each process starts, loads, prepares as if nothing were cached, scores the
@@ -92,11 +92,11 @@ def seconds(
 
     A budget in seconds replaces the rounds: it is the most that they take, at most MAX_ROUNDS of them, but the first is
     played whatever it takes. How early the verdicts will be settled is not foreseen."""
-    speed = min(threads, MOST_USEFUL_THREADS)
     tokens = workload.max_new_tokens
     answers, text = len(workload.prompts) * tokens + TIMED_TEXT_POSITIONS, _text_positions(workload)
     preparing = turns = turn = 0.0
-    for techniques, checkpoint in (*variants, variants[0]):
+    for techniques, checkpoint, threads in (*variants, variants[0]):
+        speed = min(threads, MOST_USEFUL_THREADS)
         per_prompt_token = checkpoint.parameters * PREFILL_S_PER_PARAMETER / speed
         plain = checkpoint.parameters * DECODE_S_PER_PARAMETER / speed
         per_token = plain * _slowdown(techniques, device) + _rereading(techniques, tokens) * per_prompt_token

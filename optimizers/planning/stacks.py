@@ -20,55 +20,79 @@ PLAIN_WITHOUT_SDPA = "fp32+eager"
 AS_STORED = "library_default"
 STORED = "stored"
 CHECKPOINT = "checkpoint"
+THREADS = "threads"
+MOST_DIGITS = 6
 STORED_PRECISION = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
 @dataclass(frozen=True)
 class Stack:
-    """What one stack names: technique ids in slot order and, where the model is to be another, its name as typed."""
+    """What one stack names: technique ids in slot order; where the model is to be another, its name as typed; where the
+    thread count is, that."""
 
     techniques: tuple[str, ...]
     checkpoint: str | None = None
+    threads: int | None = None
 
 
 def read_stack(text: str) -> Stack:
-    """What a stack such as "bf16+sdpa" or "bf16+checkpoint=owner/name" names.
+    """What a stack such as "bf16+sdpa", "bf16+checkpoint=owner/name" or "bf16+threads=1" names.
 
-    Raises ChoiceError when it is empty, names an unknown technique, or fills one slot twice."""
+    Raises ChoiceError when it is empty, names an unknown technique, fills one slot twice, or has a thread count that is
+    no number above 0."""
     parts = [part.strip() for part in text.split("+")]
     if not all(parts):
         raise ChoiceError(
             f"The stack {shown(text)} is empty or has an empty part.",
             "Name techniques joined by plus signs, such as bf16+sdpa.",
         )
-    models = [name for part in parts if (name := _model_in(part)) is not None]
+    models = [value for part in parts if (value := _value(part, CHECKPOINT)) is not None]
     if len(models) > 1 or "" in models:
         raise ChoiceError(
             f"The stack {shown(text)} names {'two checkpoints' if len(models) > 1 else 'no checkpoint after the ='}.",
             "Write one, such as checkpoint=smollm2-135m, checkpoint=owner/name or checkpoint=./folder.",
         )
-    ids = [part.lower().replace("-", "_").replace(" ", "_") for part in parts if _model_in(part) is None]
+    threads = _threads([value for part in parts if (value := _value(part, THREADS)) is not None], text)
+    named = [part for part in parts if _value(part, CHECKPOINT) is None and _value(part, THREADS) is None]
+    ids = [part.lower().replace("-", "_").replace(" ", "_") for part in named]
     found = [_technique(name, bool(models)) for name in dict.fromkeys(ids)]
     _one_per_slot(found, text)
-    return Stack(in_slot_order(technique.id for technique in found), models[0] if models else None)
+    return Stack(in_slot_order(technique.id for technique in found), models[0] if models else None, threads)
 
 
 def parse_stack(text: str) -> tuple[str, ...]:
     """The technique ids of a stack that is about the model itself, in slot order. Raises ChoiceError as `read_stack`
-    does, and when another checkpoint is named."""
+    does, and when another checkpoint or a thread count is named."""
     stack = read_stack(text)
     if stack.checkpoint is not None:
         raise ChoiceError(
             f"The stack {shown(text)} names another checkpoint, which only a variant can have.",
             "Pick that model as the one to compare on, or leave the checkpoint out of this stack.",
         )
+    if stack.threads is not None:
+        raise ChoiceError(
+            f"The stack {shown(text)} names a thread count, which only a variant can have.",
+            "Give the whole comparison that thread count, or leave it out of this stack.",
+        )
     return stack.techniques
 
 
-def _model_in(part: str) -> str | None:
-    """The name after "checkpoint=", None for a part that is a technique."""
-    word, equals, name = part.partition("=")
-    return name.strip() if equals and word.strip().lower() == CHECKPOINT else None
+def _value(part: str, name: str) -> str | None:
+    """What follows "checkpoint=" or "threads=", None for a part that is something else."""
+    word, equals, value = part.partition("=")
+    return value.strip() if equals and word.strip().lower() == name else None
+
+
+def _threads(counts: Sequence[str], text: str) -> int | None:
+    """The one thread count of a stack."""
+    if not counts:
+        return None
+    (first, *more), remedy = counts, "Write one, such as threads=1."
+    if more:
+        raise ChoiceError(f"The stack {shown(text)} names two thread counts.", remedy)
+    if not (first.isascii() and first.isdecimal() and len(first) <= MOST_DIGITS and int(first) > 0):
+        raise ChoiceError(f"The stack {shown(text)} has no whole number above 0 after threads=.", remedy)
+    return int(first)
 
 
 def key_of(techniques: Sequence[str]) -> str:
@@ -138,6 +162,8 @@ def _technique(name: str, beside_checkpoint: bool = False) -> Technique:
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     if name == CHECKPOINT:
         hint = "Another model is written checkpoint=NAME. "
+    elif name == THREADS:
+        hint = "A thread count is written threads=NUMBER. "
     elif beside_checkpoint:
         hint = "The name of a checkpoint cannot hold a plus sign: rename its folder if it does. "
     raise ChoiceError(f"There is no technique named {shown(name)}.", f"{hint}The choices are {', '.join(registry)}.")

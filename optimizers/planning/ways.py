@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from optimizers.planning.stacks import completed, in_slot_order, known, read_stack
+from optimizers.planning.stacks import Stack, completed, in_slot_order, known, read_stack
 from optimizers.schema import Slot
 from optimizers.techniques.base import Technique
 
@@ -19,12 +19,13 @@ TAUGHT: tuple[Slot, ...] = ("precision", "attention", "cache", "compile", "weigh
 def ladder(stacks: Iterable[str], available: Callable[[Technique], bool]) -> tuple[str, ...]:
     """Stacks in which each step stands on top of the last, in the order that the guides teach.
 
-    Every single technique in `stacks` gets one step; what names several, or another checkpoint, stays as it is written,
-    after the steps. Of several for one slot each gets a step on the same height, and the first is carried upward. What
-    is not available, or does not go with what is below it, gets its step, which the plan then explains, and is not
-    carried. Raises ChoiceError for what is no stack."""
+    Every single technique in `stacks` gets one step; what names several, another checkpoint or a thread count stays as
+    it is written, after the steps. Of several for one slot each gets a step on the same height, and the first is
+    carried upward. What is not available, or does not go with what is below it, gets its step, which the plan then
+    explains, and is not carried. Raises ChoiceError for what is no stack."""
     read = {text: read_stack(text) for text in stacks}
-    single = {text: stack for text, stack in read.items() if stack.checkpoint is None and len(stack.techniques) == 1}
+    plain = {text: stack for text, stack in read.items() if stack == Stack(stack.techniques)}
+    single = {text: stack for text, stack in plain.items() if len(stack.techniques) == 1}
     named = dict.fromkeys(stack.techniques[0] for stack in single.values())
     steps: list[str] = []
     carried: tuple[str, ...] = ()
@@ -35,9 +36,7 @@ def ladder(stacks: Iterable[str], available: Callable[[Technique], bool]) -> tup
         if len(below) == len(carried) and available(technique) and not _conflicts(completed(stack, ())):
             carried = stack
     written = (
-        "+".join(stack.techniques) if stack.checkpoint is None else text
-        for text, stack in read.items()
-        if text not in single
+        "+".join(stack.techniques) if text in plain else text for text, stack in read.items() if text not in single
     )
     return tuple(dict.fromkeys((*steps, *written)))
 

@@ -1,8 +1,9 @@
 """Workers that are forked from a process with the libraries imported: asked for here, made in `worker/forkserver.py`.
 
-One such process for each environment, started when first asked for, gone after minutes without a worker and with this
-program. Only where forking is known to be right: Linux, the program's own interpreter, weights on the CPU (CUDA cannot
-be used in a forked process once a library has looked for it). Everywhere else workers start by themselves, slower.
+One such process for each environment, whatever the thread counts of its workers, started when first asked for, gone
+after minutes without a worker and with this program. Only where forking is known to be right: Linux, the program's own
+interpreter, weights on the CPU (CUDA cannot be used in a forked process once a library has looked for it). Everywhere
+else workers start by themselves, slower.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ FORK_TIMEOUT_S = 30.0
 IMPORT_TIMEOUT_S = 60.0
 GLANCE_S = 0.1
 MESSAGE_BYTES = 1 << 12
-# Variables that nothing reads while libraries are imported: a worker gets them as they are when it is forked.
-READ_LATE = {"PATH", "TORCHINDUCTOR_CACHE_DIR", "PYTEST_CURRENT_TEST"}
+# Variables that nothing reads while libraries are imported: a worker gets them as they are when it is forked. OpenMP
+# does read its own then, and is told the worker's count again before it computes (torch.set_num_threads).
+READ_LATE = {"PATH", "TORCHINDUCTOR_CACHE_DIR", "PYTEST_CURRENT_TEST", "OMP_NUM_THREADS"}
 READ_LATE_PREFIX = "LEVERS_"
 
 
@@ -57,8 +59,7 @@ class ForkServer:
     """The process that forks. `settled` is set once it can, or never will."""
 
     def __init__(self, threads: int) -> None:
-        """Start it, for workers of so many threads. Raises OSError."""
-        self._threads = threads
+        """Start it, to begin with for workers of so many threads. Raises OSError."""
         self._started_with = worker_environment(threads)
         self.settled = threading.Event()
         self.alive = True
@@ -77,11 +78,11 @@ class ForkServer:
         """Whether a worker can be asked for now."""
         return self.alive and self.began
 
-    def fork(self, commands: int, events: int, printing: int) -> Forked:
-        """A new worker with these three descriptors. Raises OSError when there is none, or none in time; the three must
-        not be given to another then."""
+    def fork(self, commands: int, events: int, printing: int, threads: int) -> Forked:
+        """A new worker of so many threads with these three descriptors. Raises OSError when there is none, or none in
+        time; the three must not be given to another then."""
         asked: Future[Forked] = Future()
-        request = json.dumps({"environment": self._late()}).encode()
+        request = json.dumps({"environment": self._late(threads)}).encode()
         with self._lock:
             if not self.usable:
                 raise OSError(errno.ESRCH, "the process that forks has ended")
@@ -92,9 +93,9 @@ class ForkServer:
         except TimeoutError:
             raise OSError(errno.ETIMEDOUT, "the process that forks does not answer") from None
 
-    def _late(self) -> dict[str, str | None]:
+    def _late(self, threads: int) -> dict[str, str | None]:
         """The variables that a worker gets as they are now; None where one is gone since this process started."""
-        now = {name: value for name, value in worker_environment(self._threads).items() if _is_late(name)}
+        now = {name: value for name, value in worker_environment(threads).items() if _is_late(name)}
         return {name: None for name in self._started_with if _is_late(name)} | now
 
     def close(self) -> None:
@@ -139,7 +140,7 @@ _lock = threading.Lock()
 
 
 def start_ahead(threads: int) -> ForkServer | None:
-    """The process that forks workers of so many threads, started if it is not here; None where there can be none. One
+    """The process that forks workers, started for so many threads if it is not here; None where there can be none. One
     that ended before it could begin is not tried again."""
     if sys.platform != "linux":
         return None

@@ -80,8 +80,8 @@ class Worker:
         self._events, events = os.pipe()
         printed, printing = os.pipe()
         try:
-            begin = server.fork if server else partial(start_worker, threads=threads, engine=engine)
-            self._process: Process = begin(commands, events, printing)
+            start = server.fork if server else partial(start_worker, engine=engine)
+            self._process: Process = start(commands, events, printing, threads)
         except OSError:
             for descriptor in (self._commands, self._events, printed):
                 os.close(descriptor)

@@ -220,6 +220,9 @@ def _converted(census: Census) -> Markup:
     for skipped in census.modules_skipped:
         left = words.LEFT_AS_IT_WAS.format(amount=f"{skipped.count:,}", name=skipped.name, why=skipped.why)
         said += Markup("<small>{}</small>").format(left)
+    said += Markup("<small>{}</small>").format(
+        words.COMPUTES_WITH.format(threads=figures.plural(census.threads, "thread", "threads"))
+    )
     runs_on = words.RUNS_ON.format(providers=", ".join(census.providers)) if census.providers else ""
     for sentence in filter(None, (census.checked, runs_on)):
         said += Markup("<small>{}</small>").format(sentence)

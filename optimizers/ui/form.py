@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizers.api import DEFAULT_ROUNDS, usual
-from optimizers.errors import ChoiceError, RunNotFound, TextError
+from optimizers.errors import ChoiceError, RunNotFound, TextError, ThreadsError
 from optimizers.schema import Way
 from optimizers.scores import KlTerms
 from optimizers.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, MAX_PROMPTS, MAX_ROUNDS
@@ -20,6 +20,7 @@ from optimizers.ui import words
 MAX_NAME = 1024
 MAX_STACK_TEXT = 4096
 MAX_TEXT = 1_000_000
+MAX_THREADS_TEXT = 200
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 
@@ -28,7 +29,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 class Form:
     """The fields of the page, typed. `ticked` are technique ids (those of the usual ladder where nothing is ticked and
     the ladder is wanted), `written` the hand-written combinations; `another` is another checkpoint to compare with;
-    `own_text` is empty where quality is measured on the packaged text."""
+    `own_text` is empty where quality is measured on the packaged text; `threads` where all cores are meant."""
 
     model: str
     ticked: tuple[str, ...]
@@ -42,6 +43,7 @@ class Form:
     another: str | None = None
     own_text: str = ""
     kl_terms: KlTerms = "all"
+    threads: tuple[int, ...] = ()
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -62,6 +64,7 @@ def read(
     another: Any = "",
     own_text: Any = "",
     llama_cpp: Any = False,
+    threads: Any = "",
 ) -> Form:
     """The form from the raw values of its components, in the page's order."""
     way, written, other = read_way(ways), split_stacks(stacks), another_name(another)
@@ -82,6 +85,7 @@ def read(
         another=other or None,
         own_text=_own_text(own_text),
         kl_terms="llama_cpp" if llama_cpp is True else "all",
+        threads=_threads(threads),
     )
 
 
@@ -161,6 +165,17 @@ def _whole(value: Any, field: str, high: int) -> int:
     if not right or not 1 <= value <= high:
         raise ChoiceError(words.BAD_WHOLE.format(field=field, high=f"{high:,}"))
     return int(value)
+
+
+def _threads(value: Any) -> tuple[int, ...]:
+    try:
+        entered = text(value, words.THREADS_LABEL, MAX_THREADS_TEXT).strip()
+    except ChoiceError as error:
+        raise ThreadsError(error.reason, error.remedy) from None
+    parts = [part.strip() for part in entered.split(",")] if entered else []
+    if not all(part.isascii() and part.isdecimal() for part in parts):
+        raise ThreadsError(words.BAD_THREADS)
+    return tuple(map(int, parts))
 
 
 def _seconds(value: Any) -> float | None:

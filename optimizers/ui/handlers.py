@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from optimizers import api
-from optimizers.errors import ChoiceError, LeversError, TextError
+from optimizers.errors import ChoiceError, LeversError, TextError, ThreadsError
 from optimizers.results import ModelEntry, TechniqueRow
 from optimizers.schema import Choice, Plan
 from optimizers.settings import settings
@@ -127,24 +127,28 @@ def usual_ticks(rows: tuple[TechniqueRow, ...], ways: Any, *ticked: bool) -> lis
 
 def estimate(ids: tuple[str, ...], *raw: Any) -> Updates:
     """What Compare would do, or what keeps it from doing so; what must be known first; the variants; what is wrong in
-    the field for combinations, and in that for a text; whether Compare can be pressed."""
+    the fields for combinations, for a text and for threads; whether Compare can be pressed."""
     off, nothing = gr.Button(interactive=False), notes.not_planned(words.PLANNED_NOTHING)
     try:
         plan = _plan(ids, raw)
     except _WrittenWrong as error:
         refusal = ChoiceError(words.STACKS_WRONG, words.STACKS_WRONG_REMEDY)
         wrong = notes.not_planned(words.PLANNED_WRONG)
-        return notes.message(refusal, "refusal"), "", wrong, notes.message(error), "", off
+        return notes.message(refusal, "refusal"), "", wrong, notes.message(error), "", "", off
     except TextError as error:
         refusal = ChoiceError(words.TEXT_WRONG, words.TEXT_WRONG_REMEDY)
-        return notes.message(refusal, "refusal"), "", nothing, "", notes.message(error), off
+        return notes.message(refusal, "refusal"), "", nothing, "", notes.message(error), "", off
+    except ThreadsError as error:
+        refusal = ChoiceError(words.THREADS_WRONG, words.THREADS_WRONG_REMEDY)
+        return notes.message(refusal, "refusal"), "", nothing, "", "", notes.message(error), off
     except LeversError as error:
-        return notes.message(error, "refusal"), "", nothing, "", "", off
+        return notes.message(error, "refusal"), "", nothing, "", "", "", off
     except _Waiting:
-        return notes.say(words.ESTIMATE_WAITS), "", notes.not_planned(words.PLANNED_WAITS), "", "", off
+        return notes.say(words.ESTIMATE_WAITS), "", notes.not_planned(words.PLANNED_WAITS), "", "", "", off
     api.get_ready(plan)
     limit = min(settings().memory_bytes or plan.machine.memory_available_bytes, plan.machine.memory_available_bytes)
-    return notes.estimate(plan, limit), notes.before(plan), notes.planned(plan), "", "", gr.Button(interactive=True)
+    ready = gr.Button(interactive=True)
+    return notes.estimate(plan, limit), notes.before(plan), notes.planned(plan), "", "", "", ready
 
 
 def start(ids: tuple[str, ...], *raw: Any) -> tuple[str, str]:
@@ -227,6 +231,7 @@ def _choice(entered: form.Form) -> Choice:
         ways=entered.ways,
         text=api.own_text(entered.own_text) if entered.own_text.strip() else None,
         kl_terms=entered.kl_terms,
+        threads=entered.threads,
     )
 
 

@@ -61,6 +61,8 @@ class PromptStep:
     text: gr.Textbox
     kl_terms: gr.Checkbox
     text_wrong: gr.HTML
+    threads: gr.Textbox
+    threads_wrong: gr.HTML
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ class Page:
             steps.another.name,
             asked.text,
             asked.kl_terms,
+            asked.threads,
         ]
 
 
@@ -280,8 +283,8 @@ def _prompt_step(rows: tuple[TechniqueRow, ...]) -> PromptStep:
                     allow_custom_value=True,
                     elem_id="lv-baseline",
                 )
-        text, kl_terms, wrong = _quality_step()
-    return PromptStep(prompts, tokens, rounds, seconds, baseline, text, kl_terms, wrong)
+        measured_on, threads = _quality_step(), _threads_step()
+    return PromptStep(prompts, tokens, rounds, seconds, baseline, *measured_on, *threads)
 
 
 def _quality_step() -> tuple[gr.Textbox, gr.Checkbox, gr.HTML]:
@@ -296,6 +299,19 @@ def _quality_step() -> tuple[gr.Textbox, gr.Checkbox, gr.HTML]:
         wrong = _html("", "lv-text-note")
         terms = gr.Checkbox(label=words.TERMS_LABEL, info=words.TERMS_INFO, container=False, elem_id="lv-kl-terms")
     return text, terms, wrong
+
+
+def _threads_step() -> tuple[gr.Textbox, gr.HTML]:
+    with gr.Accordion(words.THREADS, open=False, elem_id="lv-threads-step"):
+        threads = gr.Textbox(
+            label=words.THREADS_LABEL,
+            info=words.THREADS_INFO,
+            placeholder=words.THREADS_PLACEHOLDER,
+            max_lines=1,
+            elem_id="lv-threads",
+        )
+        wrong = _html("", "lv-threads-note")
+    return threads, wrong
 
 
 def _run_view() -> RunView:

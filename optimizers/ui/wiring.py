@@ -117,7 +117,15 @@ def _connect_form(page: layout.Page) -> None:
         changed,
         partial(handlers.estimate, ids),
         page.form,
-        [page.estimate, page.notes, steps.planned, steps.wrong, page.prompts.text_wrong, page.compare],
+        [
+            page.estimate,
+            page.notes,
+            steps.planned,
+            steps.wrong,
+            page.prompts.text_wrong,
+            page.prompts.threads_wrong,
+            page.compare,
+        ],
         trigger_mode="always_last",
         concurrency_limit=1,  # else the answer to an earlier state of the form may come after that to a later one
         **_QUIET,

@@ -62,7 +62,10 @@ ANOTHER_PLUS = "The name of another checkpoint cannot hold a plus sign."
 ANOTHER_PLUS_REMEDY = "Rename its folder."
 ANOTHER_FETCH = "Put it into the field Another checkpoint to fetch it, or leave it out."
 STACKS_LABEL = "Your own combinations"
-STACKS_INFO = "Join techniques with plus signs, one combination a line. They are compared as written."
+STACKS_INFO = (
+    "Join techniques with plus signs, one combination a line. They are compared as written; threads=1 may be one of "
+    "their parts."
+)
 STACKS_PLACEHOLDER = "bf16+torchao_int8_weight_only+compile+static_cache"
 STACKS_WRONG = "One of your own combinations cannot be read."
 STACKS_WRONG_REMEDY = "Beside its field it says why."
@@ -94,6 +97,17 @@ TERMS_LABEL = "KL divergence by llama.cpp's rule"
 TERMS_INFO = "Leaves out what that tool leaves out: tokens with a log-probability of -16 or less under the baseline."
 TEXT_WRONG = "Your own text cannot be used."
 TEXT_WRONG_REMEDY = "Beside its field it says why."
+
+THREADS = "Processor threads"
+THREADS_LABEL = "Threads"
+THREADS_INFO = (
+    "Optional. Of several, such as 2, 1, the first is the baseline's, and every variant is measured again with each of "
+    "the others: on a shared machine one thread can beat two."
+)
+THREADS_PLACEHOLDER = "all cores"
+THREADS_WRONG = "The threads cannot be used."
+THREADS_WRONG_REMEDY = "Beside their field it says why."
+BAD_THREADS = "Threads: enter whole numbers divided by commas, such as 2, 1, or leave it empty."
 
 COMPARE = "Compare"
 STOP = "Stop"
@@ -233,6 +247,7 @@ CENSUS = "What really happened"
 CENSUS_HINT = "read from the loaded models"
 CENSUS_COLUMNS = ("Variant", "Weights in memory", "Converted", "Attention that ran")
 NONE_CONVERTED = "no layer"
+COMPUTES_WITH = "Computes with {threads}"
 LEFT_AS_IT_WAS = "{amount} left out ({name}): {why}"
 STORED_QUANTIZED = "The checkpoint itself is quantized: {method}"
 KINDS = "In the model: {kinds}"

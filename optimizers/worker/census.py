@@ -31,12 +31,23 @@ _SCALE_BYTES = 16  # a packed per-tensor weight keeps a float64 scale and an int
 
 
 def take(generator: Generator) -> CensusTaken:
-    """The census, and the first reason why a technique of the stack is not in it."""
+    """The census, and the first reason why it is not what was asked for: a technique of the stack is not in it, or
+    another number of threads computes."""
     census = _census(generator)
     loaded = generator.loaded
     found = (technique.verify(census, loaded.checkpoint) for technique in loaded.techniques)
     obstacle: Obstacle | None = next((reason for reason in found if reason is not None), None)
-    return CensusTaken(census, obstacle)
+    return CensusTaken(census, obstacle or other_threads(census.threads, loaded.threads))
+
+
+def other_threads(found: int, asked: int) -> Obstacle | None:
+    """Why a variant that computes with `found` threads is not the one asked for, None when it is."""
+    if found == asked:
+        return None
+    return Obstacle(
+        f"The engine was given {asked} thread{'' if asked == 1 else 's'} and computes with {found}.",
+        "Ask for another thread count, or leave this variant out.",
+    )
 
 
 def _census(generator: Generator) -> Census:

@@ -28,6 +28,14 @@ def compile_config(mode: str, device: str) -> Any:
     return config
 
 
+def compile_for(threads: int) -> None:
+    """Have the compiler write code for so many threads. The number is written into the code, and until 2.13 PyTorch
+    tells code of another number in its cache apart only where the number is said like this."""
+    from torch._inductor import config
+
+    config.cpp.threads = threads
+
+
 @dataclass(frozen=True)
 class Compiled:
     """The compiler's counters at some moment."""

@@ -30,7 +30,7 @@ def take(generator: Generator) -> Census:
         attention_kernel="ONNX Runtime",
         inference_mode=output.is_inference(),
         module_kinds=found.operators,
-        threads=graph.threads,
+        threads=graph.session.get_session_options().intra_op_num_threads,
         providers=tuple(graph.session.get_providers()),
         quantization=loaded.own_quantization,
         cache=generator.decoding.cache,

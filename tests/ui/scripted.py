@@ -105,7 +105,7 @@ class Script:
         seconds: float | None = None,
         baseline: str | None = None,
         seed: int = 0,
-        threads: int | None = None,
+        threads: tuple[int, ...] = (),
         ways: Way = "alone",
         text: OwnText | None = None,
         kl_terms: KlTerms = "all",

@@ -140,7 +140,7 @@ def test_memory_and_time_are_planned_for_its_windows() -> None:
     short = Workload(("Hello",), text=own_text.typed("x" * 300))  # 300 bytes are 300 tokens at the most
     assert predictions.process_bytes(fp32, checkpoint, short) - sizes[0] == (300 - 256) * 408_000
     # 103 x 200 bytes are about 5150 tokens, of which 4096 are scored, in place of 768, by two processes on one thread.
-    seconds = [predictions.seconds([(fp32, checkpoint)], work, 1) for work in (plain, own)]
+    seconds = [predictions.seconds([(fp32, checkpoint, 1)], work) for work in (plain, own)]
     assert len(BOOK) == 103
     assert seconds[1] - seconds[0] == pytest.approx(2 * (4096 - 768) * 100_000_000 * 2.1e-11)
 

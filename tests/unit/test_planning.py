@@ -240,10 +240,10 @@ def test_the_estimate_by_hand() -> None:
     work, model = Workload(("Hello",), max_new_tokens=20, rounds=2), make.checkpoint(layers=0)
     ready = 4.0 + 0.4 + 84 * 0.012 + TEXT_POSITIONS * 0.000525
     turn = 20 * 0.012 + 64 * 0.000525
-    found = predictions.seconds([(known(("fp32", "sdpa")), model)], work, 4)
+    found = predictions.seconds([(known(("fp32", "sdpa")), model, 4)], work)
     assert found == pytest.approx(2 * ready + 5 * turn + 8.0)
     budget = replace(work, seconds=found + 100.0)
-    assert predictions.seconds([(known(("fp32", "sdpa")), model)], budget, 4) == pytest.approx(found + 100.0)
+    assert predictions.seconds([(known(("fp32", "sdpa")), model, 4)], budget) == pytest.approx(found + 100.0)
 
 
 @pytest.mark.parametrize(
@@ -263,8 +263,8 @@ def test_the_estimate_knows_what_is_slow(stack: str, token_s: float, once_s: flo
     # once more to see where the time goes.
     work, model = Workload(("Hello",), max_new_tokens=20, rounds=2), make.checkpoint()
     plain, slow = known(("fp32", "sdpa")), known(stack.split("+"))
-    without = predictions.seconds([(plain, model), (plain, model)], work, 4)
-    told = predictions.seconds([(plain, model), (slow, model)], work, 4)
+    without = predictions.seconds([(plain, model, 4), (plain, model, 4)], work)
+    told = predictions.seconds([(plain, model, 4), (slow, model, 4)], work)
     assert told - without == pytest.approx((20 + 64 + 3 * 20) * (token_s - 0.012) + once_s)
 
 
@@ -272,7 +272,7 @@ def test_the_estimate_of_a_gpu_takes_other_factors() -> None:
     work, model = Workload(("Hello",), max_new_tokens=20, rounds=2), make.checkpoint()
     stacks = [known(("fp32",)), known(("torchao_int4_weight_only",)), known(("torchao_float8_dynamic",))]
     plain, int4, float8 = (
-        predictions.seconds([(stacks[0], model), (stack, model)], work, 4, "cuda") for stack in stacks
+        predictions.seconds([(stacks[0], model, 4), (stack, model, 4)], work, "cuda") for stack in stacks
     )
     assert int4 == pytest.approx(plain)
     assert float8 - plain == pytest.approx(144 * 2 * 0.012)  # three times a token's seconds, 144 tokens

@@ -25,7 +25,7 @@ class WorkerProcess:
     """A worker, started as a runner starts it: forked, or by itself where `python` says which interpreter. `tokens` and
     `stages` collect what came before each closing event."""
 
-    def __init__(self, log: Path, python: Path | None = None) -> None:
+    def __init__(self, log: Path, python: Path | None = None, threads: int = THREADS) -> None:
         command_read, self.commands = os.pipe()
         self.events, event_write = os.pipe()
         self.log = log
@@ -37,9 +37,9 @@ class WorkerProcess:
             if python is None:
                 server = forking.ready(THREADS, lambda: False)
                 assert server is not None
-                self.process: Process = server.fork(*ends)
+                self.process: Process = server.fork(*ends, threads)
             else:
-                self.process = start_worker(*ends, THREADS, python)
+                self.process = start_worker(*ends, threads, python)
         os.close(command_read)
         os.close(event_write)
 

@@ -82,13 +82,14 @@ def test_variables_that_are_read_late_start_no_other_server_and_are_handed_on_as
     server: forking.ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEVERS_CACHE", str(tmp_path / "elsewhere"))
-    assert forking.ready(THREADS, lambda: False) is server
-    late = server._late()
+    assert forking.ready(THREADS, lambda: False) is forking.ready(1, lambda: False) is server
+    late = server._late(1)
+    assert late["OMP_NUM_THREADS"] == "1"
     assert late["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "elsewhere" / "compile")
     assert "HOME" not in late
     monkeypatch.setattr(server, "_started_with", {"LEVERS_PORT": "1", "HOME": "/"})
-    assert server._late()["LEVERS_PORT"] is None
-    assert "HOME" not in server._late()
+    assert server._late(1)["LEVERS_PORT"] is None
+    assert "HOME" not in server._late(1)
 
 
 def test_a_server_that_is_killed_takes_its_workers_along_and_is_started_anew(
@@ -106,7 +107,7 @@ def test_a_server_that_is_killed_takes_its_workers_along_and_is_started_anew(
     again = forking.ready(THREADS, lambda: False)
     assert again is not None and again is not server
     with pytest.raises(OSError, match="has ended"):
-        server.fork(0, 1, 2)
+        server.fork(0, 1, 2, THREADS)
     alone = Worker(tmp_path / "alone.log", THREADS, server=server)
     assert isinstance(alone._process, subprocess.Popen)
     alone.close()

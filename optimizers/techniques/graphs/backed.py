@@ -10,8 +10,8 @@ from optimizers.techniques.graphs import store
 class GraphBacked:
     """Mixed into a model whose weights are a graph's.
 
-    `graph` has the graph's `folder`, its `session` and its number of `threads`; `agreement` is how it was held against
-    PyTorch (a gate.Agreement); `notes` are sentences that the reader must see. A model with it has `step(ids, mask,
+    `graph` has the graph's `folder` and its `session`; `agreement` is how it was held against PyTorch (a
+    gate.Agreement); `notes` are sentences that the reader must see. A model with it has `step(ids, mask,
     state)`: logits (batch, new, vocabulary) of the next `ids`, and the state after them; the mask counts all tokens so
     far, and the first state is None."""
 

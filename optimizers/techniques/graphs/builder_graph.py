@@ -62,7 +62,6 @@ class BuilderGraph:
 
     def __init__(self, folder: Path, threads: int, longest_tokens: int) -> None:
         self.folder = folder
-        self.threads = threads
         self.session = open_session(folder, threads)
         inputs = self.session.get_inputs()
         self._inputs = {item.name for item in inputs}

@@ -31,11 +31,10 @@ _SMALLEST_EXTERNAL = 1024
 
 @dataclass(frozen=True)
 class _Graph:
-    """The graph's folder, the session that runs it, and the threads that the session has."""
+    """The graph's folder and the session that runs it."""
 
     folder: Path
     session: Any
-    threads: int
 
 
 class _OptimumModel(GraphBacked):
@@ -98,7 +97,7 @@ def _opened(graph: Path, checkpoint: Path, threads: int, prepare_s: float) -> An
         session_options=options,
         generation_config=GenerationConfig.from_pretrained(own, local_files_only=True),
     )
-    model.attach(_Graph(graph, model.session, threads), prepare_s)
+    model.attach(_Graph(graph, model.session), prepare_s)
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _OWN)
     model.notes = (f"It ran in an environment of its own: {versions}.",)
     return model

@@ -42,7 +42,6 @@ class TracedGraph:
 
     def __init__(self, folder: Path, threads: int) -> None:
         self.folder = folder
-        self.threads = threads
         self.session = open_session(folder, threads, patterns=False)  # no two steps have the same shapes
         inputs = self.session.get_inputs()
         self._inputs = {item.name for item in inputs}
