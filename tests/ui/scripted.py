@@ -117,9 +117,10 @@ class Script:
         if not prompts:
             raise ChoiceError("There is no prompt.", "Write at least one.")
         work = Workload(tuple(prompts), max_new_tokens, rounds, seconds, text=text, kl_terms=kl_terms)
-        stacks = tuple(techniques)
+        counts, stacks = planning.thread_counts(threads), tuple(techniques)
         if ways == "ladder":
             stacks = planning.ladder(stacks, lambda technique: technique.id != NF4.id)
+        stacks = planning.swept(stacks, counts, MACHINE)
         return Choice(model or "smollm2-135m", stacks, work, baseline, ways=ways)
 
     def named_checkpoints(self, stacks: Iterable[str]) -> tuple[str, ...]:
@@ -130,7 +131,7 @@ class Script:
         if stack.startswith("checkpoint="):
             return ()
         for name in stack.split("+"):
-            if name not in known:
+            if name not in known and not name.startswith("threads="):
                 raise ChoiceError(f"There is no technique {name}.", "Use one of the names in the list above.")
         return tuple(stack.split("+"))
 
@@ -151,7 +152,7 @@ class Script:
         variants = tuple(
             Variant(
                 f"{name}+sdpa",
-                " + ".join(titles[part] for part in name.split("+")),
+                " + ".join(titles.get(part, part) for part in name.split("+")),
                 tuple(name.split("+")),
                 GB // 2,
             )

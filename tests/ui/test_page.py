@@ -235,6 +235,31 @@ def test_a_text_of_ones_own_is_put_in_refused_beside_its_field_and_named_in_the_
     assert workload["kl_terms"] == "llama_cpp"
 
 
+def test_threads_are_swept_and_what_cannot_be_is_refused_beside_its_field(page: Page, scripted_page: str) -> None:
+    page.goto(scripted_page)
+    page.wait_for_selector(READY)
+    page.click("#lv-threads-step button >> nth=0")
+    field, wrong, planned = (
+        page.locator("#lv-threads input"),
+        page.locator("#lv-threads-note .lv-error"),
+        "#lv-planned code",
+    )
+    for said, sentence in (("two", "enter whole numbers divided by commas"), ("2, 3", "3 threads were asked for")):
+        field.fill(said)
+        expect(wrong).to_contain_text(sentence)
+        expect(page.locator("#lv-estimate")).to_contain_text("Beside their field it says why.")
+        expect(page.locator("#lv-compare")).to_be_disabled()
+    field.fill("2, 1")
+    usual = ["fp32", "bf16", "torchao_int8_weight_only"]
+    swept = [f"{name}+sdpa" for name in (*usual, "threads=1", *(f"{name}+threads=1" for name in usual[1:]))]
+    expect(page.locator(planned)).to_have_text(swept)
+    expect(page.locator("#lv-threads-note")).to_be_empty()
+    field.fill("")
+    page.fill("#lv-stacks textarea", "eager+threads=1")
+    expect(page.locator(planned)).to_have_text([*swept[:3], "eager+threads=1+sdpa"])
+    page.wait_for_selector(READY)
+
+
 def test_what_cannot_be_used_here_says_why(page: Page, scripted_page: str) -> None:
     page.goto(scripted_page)
     expect(page.locator("#lv-technique-bnb_nf4 input")).to_be_disabled()

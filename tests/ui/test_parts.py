@@ -9,7 +9,7 @@ import pytest
 from scripted import Script
 from scripted_records import CENSUS, HOSTILE, ROWS
 
-from optimizers.errors import ChoiceError, RunNotFound, TextError
+from optimizers.errors import ChoiceError, RunNotFound, TextError, ThreadsError
 from optimizers.quality import Interval, PerByte, Quality
 from optimizers.results import PromiseResult
 from optimizers.schema import SkippedModule
@@ -81,6 +81,14 @@ def test_a_text_of_ones_own_is_read_and_what_is_none_is_refused_as_such() -> Non
     for wrong in ("x" * 1_000_001, 3, ["a"]):
         with pytest.raises(TextError):
             form.read(*GOOD, "", wrong)
+
+
+def test_threads_are_read_one_by_one_and_what_is_none_is_refused_as_such() -> None:
+    rest = ("", "", False)
+    assert [form.read(*GOOD, *rest, said).threads for said in (None, " ", "2", " 2, 1 ")] == [(), (), (2,), (2, 1)]
+    for wrong in ("two", "2,", "2 1", "-1", "1.5", "\u0662", 2, ["2"], "1," * 200):
+        with pytest.raises(ThreadsError):
+            form.read(*GOOD, *rest, wrong)
 
 
 def test_nothing_ticked_is_a_sentence() -> None:
@@ -191,6 +199,7 @@ def test_promises_and_census_are_told_of_measured_variants_only() -> None:
     assert promises.count("No native bfloat16 here.") == 2
     assert census.count("<tr") == 1 + 3
     assert "float32 114 MB" in census
+    assert census.count("Computes with 2 threads") == 3
     assert census.index("float32 114 MB") < census.index("int8 106 MB")
     assert "1 left out (lm_head): output head, tied to the input embedding" in census
     assert "bnb_nf4" not in html

@@ -75,6 +75,9 @@ def workers_of(pid: int) -> list[int]:
         (["--rounds", "0"], "The number of rounds is 0."),
         (["--seconds", "-5"], "The time budget is -5 seconds."),
         (["--threads", "1000"], "1000 threads were asked for"),
+        (["--threads", "1,1000"], "1000 threads were asked for"),
+        (["--threads", "1,1"], "The thread count 1 is named twice."),
+        (["-t", "bf16+threads=none"], "has no whole number above 0 after threads="),
         (["--prompt", "  "], "Prompt 1 is blank."),
         (["--prompt", "word " * 400], "it is longer than the context of"),
     ],
@@ -88,6 +91,14 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     assert said.err.startswith("error: ") and said.err.count("\n") == 1
     assert said.out == ""
     assert api.runs() == ()
+
+
+@pytest.mark.parametrize("text", ["two", "2,", "", "1.5", "2;1"])
+def test_thread_counts_that_are_none_end_with_a_usage_message(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "--threads", text])
+    assert ended.value.code == 2
+    assert f"{text!r} is not a whole number, nor several such as 2,1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

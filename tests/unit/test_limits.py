@@ -135,6 +135,18 @@ def test_a_run_holds_each_variant_against_the_machine_and_says_where_a_share_can
     assert "over_the_limit" not in caveat_ids(one_run(replace(LIMITS, memory_bytes_per_s=4900.0)))
 
 
+def test_a_variant_of_other_threads_than_the_machine_was_measured_with_is_not_held_against_it() -> None:
+    census = replace(make.census(), demand=DEMAND)
+    record = make.record(
+        make.measurement(BASE, STEPS, census=census), make.measurement("a", [0.25] * 6, census=census), replica=STEPS
+    )
+    variants = (record.plan.variants[0], replace(record.plan.variants[1], threads=1))
+    run = compare(replace(record, limits=LIMITS, plan=replace(record.plan, variants=variants)))
+    assert [variant.threads for variant in run.variants] == [2, 1]
+    assert run.variants[0].near_limit is not None
+    assert run.variants[1].near_limit is None
+
+
 def test_they_come_from_the_log() -> None:
     folding = Folding()
     folding.add(LogLine(0.0, None, protocol.Planned("r1", "2026-11-30T00:00:00Z", make.plan())))
@@ -149,9 +161,10 @@ def test_a_run_kept_from_before_loads() -> None:
     data = json.loads(to_json(run))
     del data["limits"]
     for variant in data["variants"]:
-        del variant["near_limit"], variant["census"]["demand"]
+        del variant["near_limit"], variant["threads"], variant["census"]["demand"]
     kept = from_json(Run, json.dumps(data))
     assert kept.limits is None
+    assert [variant.threads for variant in kept.variants] == [None, None]
     assert [variant.near_limit for variant in kept.variants] == [None, None]
     assert kept.variants[0].latency == run.variants[0].latency
     assert records.census().demand is None

@@ -8,12 +8,16 @@ import shutil
 import sys
 from pathlib import Path
 
+import manager_help as help_
 import pytest
 import tiny
 from driver import WorkerProcess
 
+from optimizers.machine import usable_cores
+from optimizers.manager import Manager
 from optimizers.protocol import Answered, CensusTaken, Load, Loaded, Ready, RunRequest, TakeCensus, WarmedUp, WarmUp
 from optimizers.schema import Census
+from optimizers.store import Store
 from optimizers.worker.census import other_threads
 
 PROMPT = "The old captain looked at the sea and the sea looked at the old captain. " * 4
@@ -90,6 +94,32 @@ def test_compiled_code_is_of_the_threads_asked_for_whatever_the_cache_holds(
         assert compiled is not None and compiled.from_cache is False  # code for two is none for one
     code = "".join(path.read_text() for path in (own_cache / "compile").rglob("*.cpp"))
     assert set(re.findall(r"num_threads\((\d+)\)", code)) == {"2"}
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="two thread counts need two cores")
+def test_a_comparison_times_both_counts(tiny_llama: Path, manager: Manager, store: Store) -> None:
+    plan = help_.plan_for(tiny_llama, "bf16", "bf16+threads=1", threads=[2], rounds=2)
+    run = store.load(manager.wait(manager.start(plan), help_.PATIENCE_S).id)
+    assert [(variant.key, variant.status) for variant in run.variants] == [
+        ("fp32+sdpa", "measured"),
+        ("bf16+sdpa", "measured"),
+        ("bf16+sdpa+threads=1", "measured"),
+    ]
+    assert [(variant.threads, variant.census and variant.census.threads) for variant in run.variants] == [
+        (2, 2),
+        (2, 2),
+        (1, 1),
+    ]
+    timed = {
+        (item.variant, sample.timing.threads) for item in store.record(run.id).measurements for sample in item.samples
+    }
+    assert timed == {("fp32+sdpa", 2), ("bf16+sdpa", 2), ("bf16+sdpa+threads=1", 1)}
+    alone = run.variants[2]
+    assert alone.versus_baseline is not None and alone.versus_baseline.decode is not None
+    assert alone.near_limit is None and run.variants[1].near_limit is not None
+    assert {promise.why for promise in alone.promises} == {
+        "Judging it alone takes fp32+sdpa+threads=1 measured beside this."
+    }
 
 
 def test_another_number_than_the_one_asked_for_is_not_applied() -> None:
