@@ -6,6 +6,7 @@ reloaded attaches again by the id in its address.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
@@ -16,9 +17,10 @@ from optimizers.results import LiveRun, Run
 from optimizers.schema import to_json
 from optimizers.ui import details_view, form, lanes, notes, results_view, texts, words
 
-# A poll costs the machine that is being measured some milliseconds: twice a second reads well and stays small.
+# A poll costs the machine that is being measured some milliseconds. Twice a second reads well while the baseline first
+# answers, which is not timed; once it is ready, timed turns may come at any moment: once a second at the most.
 STREAMING_S = 0.5
-QUIET_S = 1.0
+TIMED_S = 1.0
 
 Updates = tuple[Any, ...]
 
@@ -44,7 +46,7 @@ def open_run(raw: Any) -> Updates:
         gr.Column(visible=False),
         gr.Column(visible=True),
         lanes.live_head(live),
-        "" if over else lanes.lanes(live),  # a run that is over opens on its results, which hold the answers too
+        "" if over else _lanes.of(live),  # a run that is over opens on its results, which hold the answers too
         _table(live),
         _stop_button(over),
         gr.Timer(value=_interval_s(live), active=not over),
@@ -79,7 +81,7 @@ def poll(raw: Any, seen: Any) -> Updates:
     same_turns = turns == now.partition(":")[2] and not over
     return (
         lanes.live_head(live),
-        lanes.lanes(live),
+        _lanes.of(live),
         gr.skip() if same_turns else _table(live),
         _stop_button(True) if over else gr.skip(),
         gr.skip() if same_turns else gr.Timer(value=_interval_s(live), active=not over),
@@ -143,14 +145,38 @@ def _seen(live: LiveRun) -> str:
     return f"{live.version}:{sum(lane.turns_done for lane in live.lanes)}:{_interval_s(live)}"
 
 
-def _table(live: LiveRun) -> str:
+class _Drawn:
+    """What was drawn last, for all tabs that look at the same moment of the same run."""
+
+    def __init__(self, draw: Callable[[LiveRun], str]) -> None:
+        self._draw = draw
+        self._last: tuple[tuple[str, int, str], str] | None = None
+
+    def of(self, live: LiveRun) -> str:
+        """`live` as HTML."""
+        moment = live.id, live.version, live.status
+        last = self._last  # read once: another thread may replace it
+        if last is None or last[0] != moment:
+            last = self._last = moment, self._draw(live)
+        return last[1]
+
+
+def _table_html(live: LiveRun) -> str:
     return results_view.table(live.run, final=live.status != "running") if live.run else ""
 
 
+_lanes = _Drawn(lanes.lanes)
+_tables = _Drawn(_table_html)
+
+
+def _table(live: LiveRun) -> str:
+    return _tables.of(live)
+
+
 def _interval_s(live: LiveRun) -> float:
-    # Before the first turn nothing is timed, and a person waits for the first word.
-    eager = any(lane.active for lane in live.lanes) or not any(lane.turns_done for lane in live.lanes)
-    return STREAMING_S if eager else QUIET_S
+    # The baseline is ready once it has answered and scored; every timed turn comes after that.
+    timed = any(lane.turns_done or lane.status in ("ready", "measured") for lane in live.lanes)
+    return TIMED_S if timed else STREAMING_S
 
 
 def _stop_button(over: bool) -> Any:
