@@ -121,7 +121,8 @@ class Divergence:
 class Quality:
     """`kl_divergence` and `same_top` are on the baseline's answers through the timed path, `text` on human text.
     `kl_interval` is a bootstrap over prompts (None with one prompt). `length_ratio` is variant over baseline. Another
-    model has `per_byte`, and, where its tokens are others, nothing that is counted in tokens."""
+    model has `per_byte`, and, where its tokens are others, nothing that is counted in tokens. `within_noise` says that
+    the answers' mean KL divergence is at or under the logit noise floor of the run."""
 
     task: str
     positions: int
@@ -133,3 +134,4 @@ class Quality:
     exact_match_rate: float | None
     length_ratio: float | None
     per_byte: PerByte | None = None
+    within_noise: bool = False

@@ -54,7 +54,8 @@ class Stages:
 @dataclass(frozen=True)
 class Latency:
     """None where the request cannot carry the figure (one new token has no time per output token). `tokens_per_step` is
-    the mean of new tokens for each pass through the model: above 1 where some were guessed ahead."""
+    the mean of new tokens for each pass through the model: above 1 where some were guessed ahead. `joules_per_token` is
+    the graphics card's energy over a request's new tokens, the prompt's share included."""
 
     ttft_s: Stat | None
     time_per_output_token_s: Stat | None
@@ -63,6 +64,7 @@ class Latency:
     total_s: Stat | None
     stages: Stages | None
     tokens_per_step: float | None = None
+    joules_per_token: Stat | None = None
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,8 @@ class VariantResult:
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """`decode` and `ttft` are relative half-widths: 0.02 means that ratios between 0.98 and 1.02 are noise."""
+    """`decode` and `ttft` are relative half-widths: 0.02 means that ratios between 0.98 and 1.02 are noise.
+    `kl_divergence` is the mean, in nats, of the baseline step by step from itself in one pass, on the human text."""
 
     decode: float | None
     ttft: float | None

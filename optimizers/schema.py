@@ -159,7 +159,8 @@ class Timing:
     entry of `token_times_s` (tokenization included, and also apart in `tokenize_s`). `processor_s` is the worker's own
     processor time, `waited_s` the time its threads were ready to run and did not (None where the system does not
     tell), `others_s` the processor time of everything else, stolen time included.
-    `steps` counts the passes through the model that gave the tokens: fewer where some are guessed ahead."""
+    `steps` counts the passes through the model that gave the tokens: fewer where some are guessed ahead. `joules` is
+    the energy of the whole graphics card meanwhile, by the driver's counter; None on a processor."""
 
     prompt_tokens: int
     tokenize_s: float
@@ -173,6 +174,7 @@ class Timing:
     others_s: float | None = None
     threads: int = 1
     steps: int | None = None
+    joules: float | None = None
 
 
 @dataclass(frozen=True)
@@ -209,9 +211,9 @@ class Memory:
     """Memory of one worker, of the kind that holds its weights. `device` "cpu": resident memory; `*_file_bytes` is the
     file-backed part of the figure before it (mapped weights), the rest is anonymous; peaks are the kernel's high-water
     mark, reset between phases; None where it cannot be read. "cuda": bytes allocated by PyTorch on the GPU; then
-    `reserved_peak_bytes` is the most that its allocator held, and `process_bytes` all that the driver counts for the
-    process (NVML), its CUDA context included. `saved_bytes` is the file that torch.save writes of the model's state,
-    None where it was not asked for."""
+    `reserved_peak_bytes` is the most that its allocator held, `process_bytes` all that the driver counts for the
+    process (NVML), its CUDA context included, and `others_bytes` what it counts for programs other than this one.
+    `saved_bytes` is the file that torch.save writes of the model's state, None where it was not asked for."""
 
     weights_bytes: int
     disk_bytes: int
@@ -225,6 +227,7 @@ class Memory:
     reserved_peak_bytes: int | None = None
     process_bytes: int | None = None
     saved_bytes: int | None = None
+    others_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -259,7 +262,8 @@ class Census:
 
     For a graph, `operators` counts its nodes by kind (so does `module_kinds`), `providers` are those of its session,
     and `checked` is a sentence that says how it compared with PyTorch when it was loaded. `demand` is what a pass over
-    one token reads at the least, None where that differs from token to token."""
+    one token reads at the least, None where that differs from token to token. `prompt_logits` says for how many
+    positions of a prompt the pass over it computed logits, of which one is needed; empty where it was not seen."""
 
     bytes_by_dtype: dict[str, int]
     modules_converted: int
@@ -277,6 +281,7 @@ class Census:
     operators: dict[str, int] = field(default_factory=dict)
     checked: str = ""
     demand: Demand | None = None
+    prompt_logits: Literal["", "last", "all"] = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from optimizers.analysis import effort, other_models, quality
+from optimizers.analysis.quality_words import numeric_floor
 from optimizers.analysis.requests import counted, possible
 from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS
 from optimizers.results import Caveat, NoiseFloor, VariantResult
@@ -28,6 +29,7 @@ def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor
     found: list[Caveat] = [
         *_ending(record),
         *_checkpoint(record, measured),
+        *_reference(record),
         *_rounds(record, base),
         *effort.caveats(record, measured),
         *_replica(record, base),
@@ -36,6 +38,10 @@ def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor
         *_cut(measured),
         *_sequential(record),
         *_kl_terms(record),
+        *_loose_numerics(floor),
+        *_prompt_logits(record, measured),
+        *_shared_gpu(measured),
+        *_energy(measured),
     ]
     own_text = record.plan.choice.workload.text
     noise = quality.logit_noise(base) if base else None
@@ -155,6 +161,70 @@ def _kl_terms(record: Record) -> Iterator[Caveat]:
             "llama.cpp's perplexity tool does: it is not the whole sum, and may lie a hair under zero."
         )
         yield Caveat("kl_terms", text, "Hold it against that tool's figures; ask for all terms for the whole sum.")
+
+
+def _reference(record: Record) -> Iterator[Caveat]:
+    """A baseline that is quantized itself."""
+    method = record.plan.checkpoint.quantization
+    base = next((variant for variant in record.plan.variants if variant.key == record.plan.baseline), None)
+    if method:
+        text = (
+            f"The checkpoint itself is quantized ({method}), and so is the baseline: quality is held against its "
+            "quantized weights, not against the model that they were made from."
+        )
+        yield Caveat("quantized_reference", text, "Use the model's original checkpoint to see what that itself cost.")
+    elif base is not None and base.four_bit:
+        text = f"The baseline {base.key} has its weights in 4 bits: quality is held against those, not the model's own."
+        yield Caveat("quantized_reference", text, "Compare with fp32 or bf16 to see what a variant loses in all.")
+
+
+def _loose_numerics(floor: NoiseFloor) -> Iterator[Caveat]:
+    """A logit floor that is no measure of noise."""
+    nats = floor.kl_divergence
+    if nats is not None and numeric_floor(nats) is None:
+        text = (
+            f"The baseline's own probabilities move by a mean KL divergence of {nats:.2g} nats when it computes the "
+            "text token by token instead of in one pass: too much to be noise, so no difference is called noise."
+        )
+        remedy = "Compare with a baseline that does not quantize activations, such as fp32."
+        yield Caveat("loose_numerics", text, remedy)
+
+
+def _prompt_logits(record: Record, measured: Sequence[Measurement]) -> Iterator[Caveat]:
+    """Passes over a prompt that compute logits nobody asks for; said once where every variant does."""
+    seen = [item for item in measured if item.census and item.census.prompt_logits]
+    wasteful = [item for item in seen if item.census and item.census.prompt_logits == "all"]
+    own = {variant.key: variant.checkpoint or record.plan.checkpoint for variant in record.plan.variants}
+    for item in wasteful[:1] if len(wasteful) == len(seen) else wasteful:
+        tokens = max((sample.timing.prompt_tokens for sample in item.samples), default=0)
+        vocabulary = own.get(item.variant, record.plan.checkpoint).vocab_size
+        alone = len(wasteful) < len(seen)
+        text = (
+            f"{item.variant if alone else 'Every variant'} computes logits of every position of a prompt, of which "
+            f"only the last is needed: for {tokens} tokens {tokens * vocabulary * 4 / 1e6:.3g} MB as 32-bit numbers, "
+            "which its time to the first token and its peak memory hold."
+        )
+        remedy = "Judge it by its decoding, and expect more of both with longer prompts."
+        yield Caveat("prompt_logits", text, remedy, item.variant if alone else None)
+
+
+def _shared_gpu(measured: Sequence[Measurement]) -> Iterator[Caveat]:
+    others = max((item.memory.others_bytes or 0 for item in measured if item.memory), default=0)
+    if others:
+        text = (
+            f"Other programs hold {others / 1e9:.2g} GB of the graphics card's memory: what they compute there slows "
+            "turns, which nothing here sees, and leaves less memory."
+        )
+        yield Caveat("shared_gpu", text, "End them, or use a graphics card that nobody else uses.")
+
+
+def _energy(measured: Sequence[Measurement]) -> Iterator[Caveat]:
+    if any(sample.timing.joules is not None for item in measured for sample in item.samples):
+        text = (
+            "Joules per token are the whole graphics card's, its idle power and whatever others compute on it "
+            "included, from a counter that moves every few tens of milliseconds: short requests are coarse."
+        )
+        yield Caveat("energy", text, "Ask for more new tokens, and use a card that nobody else uses.")
 
 
 def _paths(item: Measurement, noise: float | None, what: str) -> Iterator[Caveat]:

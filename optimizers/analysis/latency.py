@@ -24,6 +24,7 @@ def latency(samples: Sequence[Sample]) -> Latency | None:
         total_s=stat([timing.total_s for timing in timings]),
         stages=_stages(timings),
         tokens_per_step=_tokens_per_step(timings),
+        joules_per_token=_stat(requests.joules_per_token, timings),
     )
 
 

@@ -16,6 +16,7 @@ from statistics import fmean
 
 from optimizers.analysis import divergence, statistics
 from optimizers.analysis.per_byte import per_byte
+from optimizers.analysis.quality_words import is_numeric_noise
 from optimizers.quality import Quality, TextQuality
 from optimizers.schema import Measurement
 from optimizers.scores import PassageScores
@@ -103,15 +104,16 @@ def quality(variant: Measurement, baseline: Measurement, seed: int, same_tokeniz
     """Quality against the baseline; None when nothing was scored and nothing can be compared."""
     answers = answer_passages(variant) if same_tokenizer else []
     pooled = positions(answers)
+    spread, noise = statistics.spread(pooled.kl_divergence), logit_noise(baseline)
     found = divergence.divergences(variant, baseline) if same_tokenizer else ()
-    text = text_quality(variant, logit_noise(baseline), abs(seed)) if same_tokenizer else None
+    text = text_quality(variant, noise, abs(seed)) if same_tokenizer else None
     by_bytes = per_byte(variant, baseline, same_tokenizer, abs(seed))
     if not (pooled.kl_divergence or found or text or by_bytes):
         return None
     return Quality(
         task="text_generation",
         positions=len(pooled.kl_divergence),
-        kl_divergence=statistics.spread(pooled.kl_divergence),
+        kl_divergence=spread,
         kl_interval=statistics.bootstrap_mean([positions([answer]).kl_divergence for answer in answers], abs(seed)),
         same_top=statistics.rate(sum(pooled.same_top), len(pooled.same_top)),
         text=text,
@@ -119,6 +121,7 @@ def quality(variant: Measurement, baseline: Measurement, seed: int, same_tokeniz
         exact_match_rate=divergence.exact_match_rate(found),
         length_ratio=divergence.length_ratio(variant, baseline) if same_tokenizer else None,
         per_byte=by_bytes,
+        within_noise=is_numeric_noise(spread.mean if spread else None, noise),
     )
 
 

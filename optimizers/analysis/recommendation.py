@@ -104,6 +104,8 @@ def _condition(item: VariantResult, checkpoint: Checkpoint, apart: str) -> str:
 
 
 def _words(item: VariantResult) -> str:
+    if item.quality is not None and item.quality.within_noise:
+        return "the baseline's own within the noise of the numerics"
     return {"indistinguishable": "indistinguishable", "slight": "slightly different"}[word_of(item) or ""]
 
 

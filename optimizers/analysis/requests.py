@@ -61,6 +61,13 @@ def prefill_tokens_per_s(timing: Timing) -> float | None:
     )
 
 
+def joules_per_token(timing: Timing) -> float | None:
+    """Joules of the whole request over its new tokens; None where the energy was not told or cannot be (a counter that
+    went back). One that stood still counts as 0: to leave such requests out would make the others' median too high."""
+    joules = timing.joules
+    return joules / len(timing.token_times_s) if joules is not None and 0 <= joules < LONGEST_S else None
+
+
 def overhead_s(timing: Timing) -> float:
     """What tokenization, prefill, decode and detokenization do not account for; never under 0, since text that is
     put together while tokens still come is in two stages at once."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from optimizers.analysis.quality_words import numeric_floor
 from optimizers.charts import style
 from optimizers.results import Ratio, Run, VariantResult, Verdict
 
@@ -15,7 +16,6 @@ HEIGHT = 400
 LONGEST_LABEL = 26
 FAR = 20.0
 BESIDE = 12.0
-LEAST_FLOOR = 0.02
 # Mean KL divergences at or under this are drawn on one line, "about 0": a logarithm has no zero.
 NEARLY_ZERO = 1e-5
 _PLOT_WIDTH, _PLOT_HEIGHT = 330.0, 300.0
@@ -33,6 +33,7 @@ class Spot:
     high: float | None
     kl: float
     verdict: Verdict
+    within_noise: bool = False
 
     @property
     def height(self) -> float:
@@ -42,7 +43,8 @@ class Spot:
     @property
     def nats(self) -> str:
         """The mean KL divergence in words; rounding can leave a tiny one under zero."""
-        return "about 0" if self.kl <= NEARLY_ZERO else f"{self.kl:.2g}"
+        said = "about 0" if self.kl <= NEARLY_ZERO else f"{self.kl:.2g}"
+        return f"{said}, within noise" if self.within_noise else said
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,9 @@ class Box:
 
 
 def quality(run: Run, dark: bool | None = None) -> go.Figure:
-    """Mean KL divergence on the answers (log axis, small at the top) against the decode speed ratio. The vertical band
-    is the speed's noise, the dotted line the logit noise floor. `dark` says what the background is; None: colors that
-    read on both."""
+    """Mean KL divergence on the answers (log axis, small at the top) against the decode speed ratio. The upright band
+    is the noise of the speed, the band along the top that of the numerics. `dark` says what the background is; None:
+    colors that read on both."""
     spots = _spots(run)
     if not spots:
         return style.empty(run, "No quality was measured against a speed.", dark, HEIGHT)
@@ -72,11 +74,13 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
     left, right = _reach([x for spot in spots for x in (spot.ratio, spot.low, spot.high) if x is not None])
     worst = max(0.0, math.ceil(max(spot.height for spot in spots) + 0.05))
     bottom, top = worst + 0.15, math.log10(NEARLY_ZERO) - 0.5
-    _floors(made, run, left, right, dark)
+    noise = _floors(made, run, (left, right), top, dark)
     for spot, (x, y) in zip(spots, _places(spots, (left, right), (bottom, top)), strict=True):
         made.add_annotation(y=spot.height, text=style.escape(spot.label), **_standing(spot, x, y))
     made.update_xaxes(
-        title={"text": "Decoding speed against the baseline", "standoff": 10}, range=[left, right], ticksuffix="x"
+        title={"text": f"Decoding speed against the baseline{noise}", "standoff": 10},
+        range=[left, right],
+        ticksuffix="x",
     )
     ticks = [math.log10(NEARLY_ZERO), *range(-4, int(worst) + 1)]
     made.update_yaxes(
@@ -117,7 +121,8 @@ def _spots(run: Run) -> list[Spot]:
         if kl is not None and ratio is not None:
             label = labels[variant.key]
             short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
-            spots.append(Spot(variant.key, short, ratio.ratio, ratio.low, ratio.high, kl, ratio.verdict))
+            noise = variant.quality is not None and variant.quality.within_noise
+            spots.append(Spot(variant.key, short, ratio.ratio, ratio.low, ratio.high, kl, ratio.verdict, noise))
     return spots
 
 
@@ -147,7 +152,7 @@ def _points(spots: Sequence[Spot], dark: bool | None) -> go.Scatter:
             width=3,
         ),
         hovertext=[
-            f"{style.wrapped(spot.key)}<br>{spot.ratio:.2f}x, {spot.verdict}<br>mean KL {spot.nats} nats"
+            f"{style.wrapped(spot.key)}<br>{spot.ratio:.2f}x, {spot.verdict}<br>mean KL, nats: {spot.nats}"
             for spot in spots
         ],
         hoverinfo="text",
@@ -171,13 +176,16 @@ def _reach(values: Sequence[float]) -> tuple[float, float]:
     return max(0.0, low - room), high + room
 
 
-def _floors(made: go.Figure, run: Run, left: float, right: float, dark: bool | None) -> None:
-    floor = LEAST_FLOOR if run.noise_floor.decode is None else run.noise_floor.decode
-    x0, x1 = max(left, 1 - floor), min(right, 1 + floor)
-    made.add_vrect(x0=x0, x1=x1, fillcolor=style.band_color(dark), line_width=0, layer="below")
-    noise = run.noise_floor.kl_divergence
-    if noise is not None and noise > NEARLY_ZERO:
-        made.add_hline(y=math.log10(noise), line={"color": style.NEUTRAL, "width": 1, "dash": "dot"}, layer="below")
+def _floors(made: go.Figure, run: Run, across: tuple[float, float], top: float, dark: bool | None) -> str:
+    """Draw both bands of noise; the words for them. What is too small for the axis ends at its "about 0"."""
+    floor, (left, right) = style.speed_floor(run.noise_floor.decode), across
+    look = {"fillcolor": style.band_color(dark), "line_width": 0, "layer": "below"}
+    made.add_vrect(x0=max(left, 1 - floor), x1=min(right, 1 + floor), **look)
+    noise, words = numeric_floor(run.noise_floor.kl_divergence), f"{style.floor_words(floor)} in speed"
+    if noise is not None:
+        made.add_hrect(y0=math.log10(max(noise, NEARLY_ZERO)), y1=top, **look)
+        words += f", KL up to {noise:.2g}"
+    return f"<br><span style='font-size:12px'>shaded: noise, {words}</span>"
 
 
 def _places(spots: Sequence[Spot], across: tuple[float, float], down: tuple[float, float]) -> list[tuple[float, float]]:

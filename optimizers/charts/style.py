@@ -12,6 +12,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from optimizers.analysis.verdicts import LEAST_FLOOR
 from optimizers.results import Run, VariantResult, Verdict
 
 NEUTRAL = "#8a93a1"
@@ -46,6 +47,16 @@ def ink(dark: bool | None) -> str:
 def band_color(dark: bool | None) -> str:
     """The color of the noise band."""
     return "rgba(138, 147, 161, 0.30)" if dark else "rgba(138, 147, 161, 0.22)"
+
+
+def speed_floor(floor: float | None) -> float:
+    """The noise floor of a speed as it is used: where it is not known, the least one."""
+    return LEAST_FLOOR if floor is None else floor
+
+
+def floor_words(floor: float) -> str:
+    """A noise floor of a speed in words: "±4%"."""
+    return "over ±100%" if floor > 1 else f"±{floor:.0%}"
 
 
 def escape(text: str) -> str:

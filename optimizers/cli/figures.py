@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from optimizers.analysis.quality_words import numeric_floor
 from optimizers.quality import Interval, Quality, TextQuality
-from optimizers.results import MARKS, Payback, Ratio, Run, Stat
+from optimizers.results import MARKS, NoiseFloor, Payback, Ratio, Run, Stat
 from optimizers.runners.logs import plain
 
 NOTHING = "–"
@@ -20,7 +21,7 @@ def size(value: float | None) -> str:
 
 
 def rate(stat: Stat | None) -> str:
-    """Tokens per second with their interval: "30.1 (29.8–30.5)"."""
+    """Tokens per second, or joules a token, with their interval: "30.1 (29.8–30.5)"."""
     if stat is None:
         return NOTHING
     spread = "" if stat.low is None or stat.high is None else f" ({stat.low:.3g}–{stat.high:.3g})"
@@ -68,11 +69,29 @@ def percent(value: float | None) -> str:
 
 
 def kl_divergence(quality: Quality | None) -> str:
-    """Mean KL divergence of the answers; of a model with other tokens, which has none, its perplexity per byte."""
+    """Mean KL divergence of the answers, and whether that is noise: "0 ≈ within noise"; of a model with other tokens,
+    which has none, its perplexity per byte."""
     if quality is None or quality.kl_divergence is None:
         by_bytes = quality.per_byte if quality else None
         return f"{by_bytes.ratio.value:.2f}× perplexity/byte" if by_bytes else NOTHING
-    return small(quality.kl_divergence.mean)
+    said = small(quality.kl_divergence.mean)
+    return f"{said} {MARKS['within noise']} within noise" if quality.within_noise else said
+
+
+def noise(floors: NoiseFloor) -> str:
+    """Which differences are noise in this run, as far as that is known."""
+    speeds = {"speed ratios": floors.decode, "first-token ratios": floors.ttft}
+    said = [
+        f"{name} between {max(0.0, 1 - floor):.2f} and {1 + floor:.2f}"
+        for name, floor in speeds.items()
+        if floor is not None
+    ]
+    numeric = numeric_floor(floors.kl_divergence)
+    if numeric is not None:
+        said.append(
+            f"a mean KL divergence of up to {numeric:.2g} nats (the baseline's text token by token against one pass)"
+        )
+    return ", ".join(said)
 
 
 def mean(value: float, interval: Interval | None, form: str = "{:.2g}") -> str:

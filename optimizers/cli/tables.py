@@ -39,6 +39,8 @@ def finished(run: Run, width: int) -> Iterable[RenderableType]:
     if any(variant.quality and variant.quality.text for variant in run.variants):
         yield Text(f"On {figures.text(run)}:")
         yield _table(_text(run.variants))
+    if (noise := figures.noise(run.noise_floor)) and len(run.variants) > 1:
+        yield _paragraph("noise", f"{noise}.")
     for note in run.notes:
         yield _paragraph("note", note)
     for caveat in run.caveats:
@@ -144,7 +146,14 @@ def _cost(variants: Sequence[VariantResult], kl_terms: KlTerms) -> list[Column]:
         ("peak", [figures.size(item.run_peak_bytes if item else None) for item in memory]),
         (KL_COLUMN[kl_terms], [figures.kl_divergence(item) for item in quality]),
         ("same top", [figures.same_top(item) for item in quality]),
+        *_energy(variants),
     ]
+
+
+def _energy(variants: Sequence[VariantResult]) -> list[Column]:
+    """Joules of the graphics card for each new token, where its driver tells."""
+    energy = [variant.latency.joules_per_token if variant.latency else None for variant in variants]
+    return [("joules a token", [figures.rate(item) for item in energy])] if any(energy) else []
 
 
 def _text(variants: Sequence[VariantResult]) -> list[Column]:

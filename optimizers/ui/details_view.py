@@ -1,5 +1,5 @@
-"""The quiet parts of a finished run as HTML: quality with its errors, promises, what speed costs, how close it comes to
-what the machine can do, what really happened.
+"""The quiet parts of a finished run as HTML: quality with its errors, promises, what speed costs, energy, how close it
+comes to what the machine can do, what really happened.
 
 Covers drawing only: the judgements are in `results.PromiseResult` and `results.Payback`, the census is as the worker
 read it. All are closed until a reader opens them; what is absent is left out, never guessed.
@@ -12,9 +12,10 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
+from optimizers.analysis.quality_words import numeric_floor
 from optimizers.limits import DecodeLimit, MachineLimits, PromptLimit
 from optimizers.quality import Interval, Quality, Spread
-from optimizers.results import Payback, PromiseResult, Run, VariantResult
+from optimizers.results import Payback, PromiseResult, Run, Stat, VariantResult
 from optimizers.schema import Census, Cost
 from optimizers.ui import figures, words
 from optimizers.ui.results_view import breakable
@@ -38,8 +39,8 @@ _WITH_NOTE = Markup("{} <small>{}</small>")
 
 
 def details(run: Run) -> str:
-    """The five sections; empty for a run in which nothing was loaded."""
-    return _quality(run) + _promises(run) + _cost(run) + _limits(run) + _census(run)
+    """The sections; empty for a run in which nothing was loaded."""
+    return _quality(run) + _promises(run) + _cost(run) + _energy(run) + _limits(run) + _census(run)
 
 
 def _quality(run: Run) -> Markup:
@@ -49,12 +50,17 @@ def _quality(run: Run) -> Markup:
     rows = (_row(variant, words.QUALITY_COLUMNS, _quality_cells(quality)) for variant, quality in scored)
     text = figures.text(run)
     fine = words.QUALITY_FINE.format(text=text, rule=words.KL_RULE[run.workload.kl_terms])
+    noise = numeric_floor(run.noise_floor.kl_divergence)
+    if noise is not None:
+        fine += " " + words.QUALITY_FLOOR.format(nats=figures.floor(noise))
     return _section(words.QUALITY, words.QUALITY_HINT.format(text=text), words.QUALITY_COLUMNS, rows, fine)
 
 
 def _quality_cells(quality: Quality) -> tuple[str | Markup, ...]:
     text = quality.text
     answers = _kl(quality.kl_divergence, quality.kl_interval)
+    if quality.within_noise:
+        answers = _WITH_NOTE.format(answers, words.WITHIN_NOISE)
     if text is None:
         by_bytes = quality.per_byte
         ratio = words.PER_BYTE.format(times=figures.times(by_bytes.ratio.value)) if by_bytes else figures.NOTHING
@@ -128,6 +134,18 @@ def _pays(pays: Payback, new_tokens: int) -> Markup:
         answers = words.PAYS_AFTER_ANSWERS.format(answers=times, tokens=tokens)
     lines = (Markup("<small>{}</small>").format(line) for line in (answers, pays.note) if line)
     return Markup("<strong>{}</strong> {}").format(said, EMPTY.join(lines))
+
+
+def _energy(run: Run) -> Markup:
+    used = [
+        (variant, stat) for variant in run.variants if variant.latency and (stat := variant.latency.joules_per_token)
+    ]
+    rows = (_row(variant, words.ENERGY_COLUMNS, (_joules(stat),)) for variant, stat in used)
+    return _section(words.ENERGY, words.ENERGY_HINT, words.ENERGY_COLUMNS, rows, words.ENERGY_FINE) if used else EMPTY
+
+
+def _joules(stat: Stat) -> Markup:
+    return _WITH_NOTE.format(f"{stat.median:.3g} J", figures.span(stat))
 
 
 def _limits(run: Run) -> Markup:

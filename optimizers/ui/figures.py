@@ -69,6 +69,11 @@ def small(value: float | None) -> str:
     return f"{value:.2g}" if abs(value) >= 1e-4 else f"{value:.6f}".rstrip("0")
 
 
+def floor(value: float) -> str:
+    """A noise floor in nats, however small: "5.1e-08"."""
+    return f"{value:.2g}"
+
+
 def percent(value: float | None) -> str:
     """A share as "98.9 %"."""
     return NOTHING if value is None else f"{_digits(value * 100, 1)} %"
@@ -102,6 +107,13 @@ def interval(ratio: Ratio | Interval | None) -> str:
     if ratio is None or ratio.low is None or ratio.high is None:
         return ""
     return words.BETWEEN.format(low=f"{ratio.low:.2f}", high=f"{ratio.high:.2f}")
+
+
+def span(stat: Stat) -> str:
+    """The 95 % interval of a measured figure: "0.97 to 1.03", empty without one."""
+    if stat.low is None or stat.high is None:
+        return ""
+    return words.BETWEEN.format(low=f"{stat.low:.3g}", high=f"{stat.high:.3g}")
 
 
 def median(stat: Stat | None) -> float | None:

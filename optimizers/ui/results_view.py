@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from markupsafe import Markup, escape
 
+from optimizers.analysis.quality_words import numeric_floor
 from optimizers.results import MARKS, Ratio, Run, Step, VariantResult
 from optimizers.ui import figures, words
 
@@ -34,6 +35,7 @@ _WHY = Markup(
     '<span aria-hidden="true">{mark}</span> {word}</span> <span>{reason}</span> '
     '<span class="lv-remedy">{remedy}</span></td>'
 )
+_WITH_NOISE = Markup("{} <small>{}</small>")
 _CAVEATS = Markup('<section class="lv-caveats" aria-label="{heading}"><h2>{heading}</h2><ul>{items}</ul></section>')
 _CAVEAT = Markup('<li>{variant}{text} <span class="lv-remedy">{remedy}</span></li>')
 
@@ -95,13 +97,20 @@ def _recommendation(run: Run) -> Markup:
 
 
 def _noise(run: Run) -> str:
-    floor = run.noise_floor.decode
-    compared = any(variant.versus_baseline and variant.versus_baseline.decode for variant in run.variants)
-    return (
-        ""
-        if floor is None or not compared
-        else words.NOISE.format(low=f"{1 / (1 + floor):.2f}", high=f"{1 + floor:.2f}")
-    )
+    """Which differences are noise in this run; empty where nothing was compared."""
+    floors, compared = run.noise_floor, [variant.versus_baseline for variant in run.variants if variant.versus_baseline]
+    said = [
+        form.format(low=f"{max(0.0, 1 - floor):.2f}", high=f"{1 + floor:.2f}")
+        for form, floor, ratios in (
+            (words.NOISE_DECODE, floors.decode, [versus.decode for versus in compared]),
+            (words.NOISE_TTFT, floors.ttft, [versus.ttft for versus in compared]),
+        )
+        if floor is not None and any(ratios)
+    ]
+    noise = numeric_floor(floors.kl_divergence)
+    if noise is not None and any(variant.quality and variant.quality.kl_divergence for variant in run.variants):
+        said.append(words.NOISE_KL.format(nats=figures.floor(noise)))
+    return words.NOISE.format(floors=", ".join(said)) if said else ""
 
 
 def _in_words(title: str, run: Run) -> str:
@@ -171,15 +180,16 @@ def _speed(ratio: Ratio | None) -> str | Markup:
     return Markup("<strong>{}</strong> <small>{}</small>").format(figures.times(ratio.ratio), figures.interval(ratio))
 
 
-def _quality(variant: VariantResult) -> tuple[str, str, str]:
+def _quality(variant: VariantResult) -> tuple[str | Markup, str, str]:
     quality = variant.quality
     if quality is None:
         return figures.NOTHING, figures.NOTHING, figures.NOTHING
     if quality.kl_divergence is None and quality.per_byte is not None:
         ratio = figures.times(quality.per_byte.ratio.value)
         return words.ANOTHER_MODEL, words.OTHER_TOKENS, words.PER_BYTE.format(times=ratio)
+    kl: str | Markup = figures.small(quality.kl_divergence.mean if quality.kl_divergence else None)
     return (
-        figures.small(quality.kl_divergence.mean if quality.kl_divergence else None),
+        _WITH_NOISE.format(kl, words.WITHIN_NOISE) if quality.within_noise else kl,
         figures.percent(quality.same_top.rate if quality.same_top else None),
         figures.times(quality.text.perplexity_ratio.value if quality.text else None),
     )

@@ -185,7 +185,11 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("First token", "Time to the first token, median"),
     ("Weights", "Memory that the weights take"),
     ("Peak memory", "Highest memory of the process while it answered"),
-    ("KL", "Mean KL divergence from the baseline on its answers{rule}; 0 is identical"),
+    (
+        "KL",
+        "Mean KL divergence from the baseline on its answers{rule}; 0 is identical; within noise: no more than the "
+        "baseline differs from itself when it computes the same in another shape",
+    ),
     ("Same top", "How often both would choose the same next token"),
     ("Perplexity", "Times the baseline's perplexity on {text}; 1.00 is equal"),
 )
@@ -197,10 +201,15 @@ STEP_NOTE = "This step: against the step below it; all else against the baseline
 ANOTHER_MODEL = "another model"
 OTHER_TOKENS = "other tokens"
 PER_BYTE = "{times} per byte"
-NOISE = "Ratios between {low} and {high} are noise on this machine just now."
+NOISE = "Noise on this machine just now: {floors}."
+NOISE_DECODE = "speed ratios between {low} and {high}"
+NOISE_TTFT = "first-token ratios between {low} and {high}"
+NOISE_KL = "a mean KL of up to {nats}"
+WITHIN_NOISE = "within noise"
 CAVEATS = "Read before you quote these figures"
 CHARTS = {
     "speed": "Speed",
+    "first_token": "Time to the first token",
     "memory": "Memory by phase",
     "quality": "Quality against speed",
     "where_time_goes": "Where the time goes",
@@ -234,6 +243,11 @@ QUALITY_FINE = (
     "Text: {text}. KL: mean KL divergence in nats{rule}, with the 95 % interval of a bootstrap over prompts or over "
     "windows of the text. Perplexity: the variant's against the baseline's. Change of probability: of the text's own "
     "tokens, the mean and its standard error, then the root mean square."
+)
+QUALITY_FLOOR = (
+    "Within noise: a KL on the answers of up to {nats} nats, which is how far the baseline's own probabilities move "
+    "when the first positions of the text are computed token by token instead of in one pass. It is the noise of the "
+    "numerics, measured on the text; the answers are computed token by token on both sides."
 )
 BETWEEN = "{low} to {high}"
 AGAINST = "{ours} against {theirs}"
@@ -282,6 +296,14 @@ COST_FORMULA = (
 )
 PAYS_AFTER = "after {tokens}"
 PAYS_AFTER_ANSWERS = "{answers} of {tokens}"
+ENERGY = "Energy"
+ENERGY_HINT = "what the graphics card used for each new token"
+ENERGY_COLUMNS = ("Variant", "Joules per new token")
+ENERGY_FINE = (
+    "The driver's counter at the end of a timed request less that at its start, over its new tokens: the median of all "
+    "requests with its 95 % interval. It is the whole card's, idle power and other programs included, and moves every "
+    "few tens of milliseconds."
+)
 DOWNLOAD = "Download run.json"
 ONLY_BASELINE = "Nothing would be compared with the baseline."
 ONLY_BASELINE_REMEDY = "Tick a technique that the baseline, {baseline}, does not hold already."

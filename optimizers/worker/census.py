@@ -70,27 +70,43 @@ def _census(generator: Generator) -> Census:
         quantization=loaded.own_quantization,
         cache=generator.decoding.cache,
         decoding=generator.decoding.mode,
+        prompt_logits=generator.prompt_logits,
     )
 
 
 def bytes_by_dtype(model: Any) -> dict[str, int]:
-    """Bytes of every weight and buffer as stored, by dtype; a tensor that is used twice counts once."""
+    """Bytes of every weight and buffer as stored, by dtype; memory that several tensors share (tied weights, slices of
+    one block) counts once, for the largest of them, and repeated elements of a view are not stored."""
     if isinstance(model, GraphBacked):
         return facts.read(model.graph.folder).bytes_by_dtype
-    plain: dict[tuple[str, int], torch.Tensor] = {}
-    totals: Counter[str] = Counter()
-    for tensor in _tensors(model):
-        for part in parts_of(tensor):
-            if part.numel() and part.device.type != "meta":
-                plain[(str(part.device), part.data_ptr())] = part
-    for part in plain.values():
-        totals[_name(part.dtype)] += part.numel() * part.element_size()
+    found = (part for tensor in _tensors(model) for part in parts_of(tensor))
+    totals = _stored([part for part in found if part.numel() and part.device.type != "meta"])
     for weight, bias in _packed(model):
         totals[_name(weight.dtype)] += weight.numel() * weight.element_size()
         totals["float64"] += _SCALE_BYTES
         if bias is not None:
             totals[_name(bias.dtype)] += bias.numel() * bias.element_size()
     return dict(sorted(totals.items()))
+
+
+def _stored(parts: list[torch.Tensor]) -> Counter[str]:
+    """Bytes by dtype of the memory that plain tensors lie in, each byte once."""
+    spans = [(str(part.device), part.data_ptr(), part.data_ptr() + _span(part), _name(part.dtype)) for part in parts]
+    totals: Counter[str] = Counter()
+    reached: dict[str, int] = {}  # on each device: where the memory that is counted already ends
+    for device, start, end, dtype in sorted(spans, key=lambda span: (span[0], span[1], -span[2])):
+        fresh = end - max(start, reached.get(device, 0))
+        if fresh > 0:
+            totals[dtype] += fresh
+            reached[device] = end
+    return totals
+
+
+def _span(part: torch.Tensor) -> int:
+    """Bytes from a tensor's first element to its last: what it takes where its elements lie without gaps, once those
+    that it repeats (strides of 0) are left out."""
+    steps = zip(part.shape, part.stride(), strict=True)
+    return int((sum((size - 1) * stride for size, stride in steps) + 1) * part.element_size())
 
 
 def weights_bytes(loaded: Loaded) -> int:

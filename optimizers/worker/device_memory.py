@@ -1,16 +1,16 @@
 """Memory on a GPU: what PyTorch allocated there, the most it held, and what the driver counts for this process.
 
-Covers reading torch.cuda's own counters and NVML's account. Phases are `memory.py`'s. Read only in a worker whose
+Covers torch.cuda's own counters and what `nvml.py` tells. Phases are `memory.py`'s. Read only in a worker whose
 weights are on the GPU.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import torch
 
+from optimizers.worker import nvml
 from optimizers.worker.memory import Resident
 
 
@@ -30,22 +30,10 @@ def reserved_peak() -> int:
     return int(torch.cuda.max_memory_reserved())
 
 
-def process_bytes() -> int | None:
-    """What the driver counts for this process, None where NVML is missing or does not tell (in many containers)."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByIndex(torch.cuda.current_device())
-            return own_bytes(pynvml.nvmlDeviceGetComputeRunningProcesses(handle), os.getpid())
-        finally:
-            pynvml.nvmlShutdown()
-    except Exception:  # the library raises kinds of its own; without it there is simply no figure
-        return None
-
-
-def own_bytes(processes: list[Any], pid: int) -> int | None:
-    """The bytes of process `pid` in NVML's list; None when it is not there or its figure is not told."""
-    found = next((process.usedGpuMemory for process in processes if process.pid == pid), None)
-    return None if found is None else int(found)
+def by_the_driver() -> tuple[int | None, int | None]:
+    """What the driver counts for this process, and for programs other than this one; None where NVML is missing or does
+    not tell (in many containers)."""
+    card = nvml.card()
+    found = card.processes() if card else []
+    pid = os.getpid()
+    return nvml.own_bytes(found, pid), nvml.others_bytes(found, pid, nvml.of_this_program)

@@ -11,7 +11,7 @@ import inspect
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList
@@ -19,7 +19,7 @@ from transformers.generation.streamers import BaseStreamer
 
 from optimizers.errors import ChoiceError
 from optimizers.schema import Output, Timing
-from optimizers.worker import clock, compiling
+from optimizers.worker import clock, compiling, nvml
 from optimizers.worker.decoding import Decoding
 from optimizers.worker.loading import Loaded
 
@@ -47,6 +47,7 @@ class _Marks:
     generated: float
     end: float
     used: clock.Usage
+    joules: float | None
 
 
 class Streamer(BaseStreamer):  # type: ignore[misc]
@@ -99,6 +100,8 @@ class Generator:
         self.loaded = loaded
         self.decoding = Decoding(loaded.model, loaded.generation, loaded.longest_tokens, loaded.pad_id)
         self.ready: compiling.Compiled | None = None
+        self.meter = nvml.Meter(nvml.card() if loaded.model.device.type == "cuda" else None)
+        self.prompt_logits: Literal["", "last", "all"] = ""
         self._prefill_s = 0.0
         self._accepted = set(inspect.signature(loaded.model.forward).parameters)
         self._clock_prefill()
@@ -117,6 +120,7 @@ class Generator:
         loaded = self.loaded
         before = clock.account()
         self._prefill_s = 0.0
+        self.meter.start()
         start = time.perf_counter()
         inputs = self.encode(prompt)
         tokenized = time.perf_counter()
@@ -127,7 +131,8 @@ class Generator:
         generated = time.perf_counter()
         text = self.text(streamer.natural_ids)
         end = time.perf_counter()
-        marks = _Marks(start, tokenized, generated, end, clock.usage(before, clock.account()))
+        joules = self.meter.joules()
+        marks = _Marks(start, tokenized, generated, end, clock.usage(before, clock.account()), joules)
         timing = self._timing(len(prompt_ids), streamer, marks)
         natural = tuple(streamer.natural_ids)
         output = Output(request, text, natural, streamer.stopped, len(streamer.ids))
@@ -147,6 +152,7 @@ class Generator:
             others_s=marks.used.others_s,
             threads=self.loaded.threads,
             steps=streamer.steps,
+            joules=marks.joules,
         )
 
     def encode(self, prompt: str) -> dict[str, torch.Tensor]:
@@ -233,6 +239,7 @@ class Generator:
             outputs = original(*arguments, **named)
             self.await_device()
             self._prefill_s = time.perf_counter() - start
+            self.prompt_logits = self._logits_of(outputs)
             return outputs
 
         self.loaded.model._prefill = timed
@@ -269,6 +276,15 @@ class Generator:
             start = time.perf_counter()
             outputs = original(*arguments, **named)
             self._prefill_s = time.perf_counter() - start
+            self.prompt_logits = self._logits_of(outputs)
             return outputs
 
         self.loaded.model.forward = timed
+
+    def _logits_of(self, outputs: Any) -> Literal["", "last", "all"]:
+        """Whether a prompt's pass computed logits of its last position or of all. What comes back tells, but of a graph
+        of ours, which may compute more than it gives: it says itself."""
+        graph = getattr(self.loaded.model, "graph", None)
+        logits = getattr(outputs, "logits", None)
+        positions = getattr(graph, "computed", None) or (0 if logits is None else logits.shape[1])
+        return "all" if positions > 1 else "last" if positions else ""

@@ -37,6 +37,7 @@ def take(generator: Generator) -> Census:
         decoding=generator.decoding.mode,
         operators=found.operators,
         checked=in_words(loaded.model.agreement),
+        prompt_logits=generator.prompt_logits,
     )
 
 

@@ -91,6 +91,7 @@ class MemoryRecord:
     def memory(self, weights_bytes: int, disk_bytes: int) -> Memory:
         """The record that travels."""
         steady, peak = self.steady, self.run_peak
+        process, others = self._by_the_driver()
         return Memory(
             weights_bytes=weights_bytes,
             disk_bytes=disk_bytes,
@@ -102,7 +103,8 @@ class MemoryRecord:
             run_peak_file_bytes=peak.file if peak else None,
             device=self.device,
             reserved_peak_bytes=self.reserved_peak_bytes,
-            process_bytes=self._process_bytes(),
+            process_bytes=process,
+            others_bytes=others,
         )
 
     def _resident(self) -> Resident:
@@ -119,9 +121,9 @@ class MemoryRecord:
 
         return device_memory.reset_peak()
 
-    def _process_bytes(self) -> int | None:
+    def _by_the_driver(self) -> tuple[int | None, int | None]:
         if self.device == "cpu":
-            return None
+            return None, None
         from optimizers.worker import device_memory
 
-        return device_memory.process_bytes()
+        return device_memory.by_the_driver()

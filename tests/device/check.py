@@ -29,6 +29,7 @@ STACKS = (
     "bf16+bnb_nf4",
     "bf16+compile",
 )
+MEMORY = {"weights": "weights_bytes", "peak": "run_peak_bytes", "process": "process_bytes", "others": "others_bytes"}
 Check = tuple[str, bool]
 
 
@@ -96,6 +97,9 @@ def _checks(variant: VariantResult) -> list[Check]:
             <= (memory.run_peak_bytes or 0)
             <= (memory.reserved_peak_bytes or 0)
         ),
+        "the driver tells the energy of its tokens": lambda: (
+            latency.joules_per_token is not None and 0 < latency.joules_per_token.median < 100
+        ),
         f"attention is {attention}": lambda: census.attention == attention,
         "the prompt's time ends before the first token": lambda: 0 < latency.stages.prefill_s <= latency.ttft_s.median,
         "the prompt's time is most of that, so it was waited for": lambda: (
@@ -114,11 +118,12 @@ def _halved(run: Run) -> Check:
 
 def _table(run: Run, title: str) -> Table:
     table = Table(title=title)
-    for head in ("variant", "status", "attention", "tokens/s", "first token, ms", "weights", "peak", "process", "KL"):
+    for head in (*("variant", "status", "attention", "tokens/s", "J/token", "first token, ms"), *MEMORY, "KL"):
         table.add_column(head)
     for variant in run.variants:
         memory, latency, census, quality = variant.memory, variant.latency, variant.census, variant.quality
         rate = latency.decode_tokens_per_s if latency else None
+        energy = latency.joules_per_token if latency else None
         first = latency.ttft_s if latency else None
         kl = quality.kl_divergence if quality else None
         table.add_row(
@@ -126,8 +131,9 @@ def _table(run: Run, title: str) -> Table:
             variant.status if variant.status == "measured" else f"{variant.status}: {variant.reason}",
             census.attention_kernel if census else "",
             f"{rate.median:.0f}" if rate else "",
+            f"{energy.median:.3g}" if energy else "",
             f"{first.median * 1e3:.1f}" if first else "",
-            *(_megabytes(memory, name) for name in ("weights_bytes", "run_peak_bytes", "process_bytes")),
+            *(_megabytes(memory, name) for name in MEMORY.values()),
             f"{kl.mean:.5f}" if kl else "",
         )
     return table

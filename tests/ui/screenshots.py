@@ -51,6 +51,14 @@ def wrong_combination(page: Page, address: str) -> None:
     page.wait_for_selector("#lv-stacks-note .lv-error")
 
 
+def own_text(page: Page, address: str) -> None:
+    first(page, address)
+    page.click("#lv-measured-on button")
+    page.fill("#lv-text textarea", "Call me Ishmael. Some years ago, never mind how long precisely, I went to sea.")
+    page.check("#lv-kl-terms input")
+    page.wait_for_selector(READY)
+
+
 def nothing_ticked(page: Page, address: str) -> None:
     first(page, address)
     page.uncheck("#lv-technique-bf16 input")
@@ -104,10 +112,13 @@ def opened(run: str, waits: str) -> Steps:
     return steps
 
 
-def deep(page: Page, address: str) -> None:
-    opened("ladder", CHARTS)(page, address)
-    for summary in page.locator("#lv-run summary").all():
-        summary.click()
+def with_all_open(run: str) -> Steps:
+    def steps(page: Page, address: str) -> None:
+        opened(run, CHARTS)(page, address)
+        for summary in page.locator("#lv-run summary").all():
+            summary.click()
+
+    return steps
 
 
 def offline(page: Page, address: str) -> None:
@@ -121,6 +132,7 @@ STATES: dict[str, Steps] = {
     "ticked": ticked,
     "ladder-picked": ladder_picked,
     "wrong-combination": wrong_combination,
+    "own-text": own_text,
     "nothing-ticked": nothing_ticked,
     "wrong-entry": wrong_entry,
     "wrong-model": wrong_model,
@@ -133,7 +145,8 @@ STATES: dict[str, Steps] = {
     "between": opened("between", ".lv-lane"),
     "done": opened("done", CHARTS),
     "ladder": opened("ladder", CHARTS),
-    "deep": deep,
+    "deep": with_all_open("ladder"),
+    "noisy": with_all_open("noisy"),
     "stopped": opened("stopped", CHARTS),
     "failed": opened("failed", ".lv-state-failed"),
     "offline": offline,

@@ -50,6 +50,7 @@ STILLS: dict[str, tuple[float, RunStatus]] = {
     "stopped": (0.7, "cancelled"),
     "failed": (0.3, "failed"),
     "ladder": (1.0, "done"),
+    "noisy": (1.0, "done"),
 }
 
 
@@ -306,9 +307,9 @@ class Script:
             ),
             workload=replace(work, text=asked.text, kl_terms=asked.kl_terms),
             baseline="fp32+sdpa",
-            noise_floor=NoiseFloor(0.021, 0.04, 0.0),
+            noise_floor=NoiseFloor(0.13, 0.24, 0.0021) if run_id == "noisy" else NoiseFloor(0.021, 0.04, 4e-7),
             limits=LIMITS,
-            variants=self._steps() if run_id in self.ladders else self._variants(),
+            variants=self._steps() if run_id in self.ladders else self._variants(run_id == "noisy"),
             recommendation=Recommendation(
                 "bf16+sdpa",
                 self.said("Use bfloat16: it takes half the memory at nearly the same speed."),
@@ -336,12 +337,21 @@ class Script:
             *rest,
         )
 
-    def _variants(self) -> tuple[VariantResult, ...]:
+    def _variants(self, noisy: bool = False) -> tuple[VariantResult, ...]:
+        """Three that were measured; `noisy`: the second is within the noise, on a card that tells its energy."""
         skipped, failed, idle = self._lanes(1.0, "done")[3:]
         return (
             measured("fp32+sdpa", "Baseline", 30.7, None, 0.0, 1.0, 538e6, self.said(ANSWER)),
             measured(
-                "bf16+sdpa", self.said("bfloat16"), 28.4, (0.93, "slower"), 0.00105, 0.989, 269e6, self.said(ANSWER)
+                "bf16+sdpa",
+                self.said("bfloat16"),
+                28.4,
+                (0.93, "within noise" if noisy else "slower"),
+                0.00105,
+                0.989,
+                269e6,
+                self.said(ANSWER),
+                noisy,
             ),
             measured(
                 "fp32+sdpa+torchao_int8_weight_only",

@@ -52,6 +52,7 @@ PROMISES = (
     PromiseResult("A minor drop in accuracy", "minor", None, None, "This program does not measure it.", "a guide"),
 )
 PAYBACK = {
+    "within noise": Payback(-0.41, -0.0026, "never", None),
     "baseline": None,
     "slower": Payback(-0.41, -0.0026, "never", None),
     "faster": Payback(9.6, 0.0083, "after tokens", 1157, "Compiled afresh; a later start finds the code in the cache."),
@@ -155,12 +156,9 @@ def _time_parts(rate: float) -> WhereTimeGoes:
     return WhereTimeGoes(36, 48, 48, total, seconds, shares)
 
 
-def measured(
-    key: str, title: str, rate: float, ratio: tuple[float, str] | None, kl: float, top: float, weights: float, text: str
-) -> VariantResult:
-    latency = Latency(_stat(0.12), _stat(1 / rate), _stat(rate), _stat(700), _stat(1.7), None)
+def _memory(weights: float) -> Memory:
     runtime = 380_000_000
-    memory = Memory(
+    return Memory(
         int(weights),
         269_060_552,
         runtime,
@@ -170,6 +168,21 @@ def measured(
         int(runtime + weights * 1.1),
         0,
     )
+
+
+def measured(
+    key: str,
+    title: str,
+    rate: float,
+    ratio: tuple[float, str] | None,
+    kl: float,
+    top: float,
+    weights: float,
+    text: str,
+    noisy: bool = False,
+) -> VariantResult:
+    energy = _stat(1.84 * 0.93) if noisy else None
+    latency = Latency(_stat(0.12), _stat(1 / rate), _stat(rate), _stat(700), _stat(1.7), None, joules_per_token=energy)
     value, verdict = ratio or (1.0, "baseline")
     decode = Ratio(value, value * 0.98 if ratio else None, value * 1.02 if ratio else None, verdict)
     human = TextQuality(
@@ -184,7 +197,17 @@ def measured(
         0.1,
     )
     quality = Quality(
-        "text_generation", 144, _spread(kl), Interval(kl, kl / 2, kl * 2), Rate(top, 0.01, 144), human, (), top, 1.0
+        "text_generation",
+        144,
+        _spread(kl),
+        Interval(kl, kl / 2, kl * 2),
+        Rate(top, 0.01, 144),
+        human,
+        (),
+        top,
+        1.0,
+        None,
+        noisy,
     )
     return VariantResult(
         key,
@@ -194,7 +217,7 @@ def measured(
         census=CENSUS,
         cost=Cost(0.78, 1.5, 0.2),
         latency=latency,
-        memory=memory,
+        memory=_memory(weights),
         quality=quality,
         outputs=tuple(Output(i, text, (1, 2, 3), True, 48) for i in range(3)),
         versus_baseline=VersusBaseline(decode, decode, decode, weights / 538e6, weights / 538e6),

@@ -11,7 +11,7 @@ from scripted_records import CENSUS, HOSTILE, ROWS
 
 from optimizers.errors import ChoiceError, RunNotFound, TextError, ThreadsError
 from optimizers.quality import Interval, PerByte, Quality
-from optimizers.results import PromiseResult
+from optimizers.results import NoiseFloor, PromiseResult, Stat
 from optimizers.schema import SkippedModule
 from optimizers.scores import OwnText
 from optimizers.ui import details_view, figures, form, handlers, notes, results_view, texts, watching
@@ -182,6 +182,39 @@ def test_the_text_and_the_rule_that_quality_rests_on_are_named() -> None:
     assert "<span>0.001 <small>0.00052 to 0.0021</small></span>" in details
     assert "<span>98.9 % ± 0.4 %</span>" in details and "<span>13.2 against 13.2</span>" in details
     assert "<span>1.00× <small>1.00 to 1.00</small></span>" in details
+
+
+def test_what_is_within_the_noise_is_called_so_and_the_noise_is_explained() -> None:
+    run = Script().run("x", "done")
+    run = replace(run, noise_floor=NoiseFloor(0.25, 0.04, 0.0011))
+    base, second, third, *rest = run.variants
+    assert second.quality is not None
+    near = replace(second, quality=replace(second.quality, within_noise=True))
+    run = replace(run, variants=(base, near, third, *rest))
+    table, details = results_view.table(run, final=True), details_view.details(run)
+    assert table.count("<small>within noise</small>") == 1
+    assert "<span>0.001 <small>within noise</small></span>" in table
+    noise = "speed ratios between 0.75 and 1.25, first-token ratios between 0.96 and 1.04, a mean KL of up to 0.0011."
+    assert noise in table
+    assert details.count("<small>within noise</small>") == 1
+    assert "a KL on the answers of up to 0.0011 nats" in details and "measured on the text" in details
+    for unknown in (None, 1.7):
+        quiet = replace(run, noise_floor=NoiseFloor(None, None, unknown), variants=(base, third))
+        table, details = results_view.table(quiet, final=True), details_view.details(quiet)
+        assert "Noise on this machine" not in table and "Within noise:" not in details
+
+
+def test_energy_has_a_section_where_a_graphics_card_told_it() -> None:
+    run = Script().run("x", "done")
+    assert "Joules" not in details_view.details(run)
+    base, *rest = run.variants
+    assert base.latency is not None
+    told = replace(base, latency=replace(base.latency, joules_per_token=Stat(1.23456, 1.2, 1.3, 6)))
+    html = details_view.details(replace(run, variants=(told, *rest)))
+    energy = html.split("Joules per new token", 1)[1].split("</details>", 1)[0]
+    assert energy.count("<td") == 1
+    assert "<span>1.23 J <small>1.2 to 1.3</small></span>" in energy
+    assert "idle power and other programs included" in energy
 
 
 def test_promises_and_census_are_told_of_measured_variants_only() -> None:

@@ -57,7 +57,7 @@ def test_run_json_has_the_names_of_the_design() -> None:
     latency = {
         "ttft_s", "time_per_output_token_s", "decode_tokens_per_s", "prefill_tokens_per_s", "total_s", "stages",
     }  # fmt: skip
-    assert variant["latency"].keys() == latency | {"tokens_per_step"}
+    assert variant["latency"].keys() == latency | {"tokens_per_step", "joules_per_token"}
     assert variant["latency"]["ttft_s"].keys() == {"median", "low", "high", "n"}
     assert variant["latency"]["stages"].keys() == {
         "tokenize_s", "prefill_s", "decode_s", "detokenize_s", "overhead_s",

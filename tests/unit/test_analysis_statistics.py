@@ -9,7 +9,7 @@ import pytest
 from loops import mean_and_error, percentile
 
 from optimizers.analysis import statistics
-from optimizers.analysis.quality_words import quality_word
+from optimizers.analysis.quality_words import is_numeric_noise, numeric_floor, quality_word
 from optimizers.quality import Interval, Rate
 from optimizers.results import Stat
 
@@ -173,3 +173,29 @@ def test_bootstrap_pools_positions_and_resamples_prompts() -> None:
 )
 def test_quality_words_at_their_edges(kl: float | None, top: float | None, word: str | None) -> None:
     assert quality_word(kl, top) == word
+
+
+@pytest.mark.parametrize(
+    ("kl", "floor", "noise"),
+    [
+        (1e-8, 5e-8, True),
+        (5e-8, 5e-8, True),
+        (6e-8, 5e-8, False),
+        (0.0, 0.0, True),  # the very same
+        (1e-12, 0.0, False),
+        (-4e-9, 0.0, True),  # llama.cpp's rule and rounding can leave it a hair under zero
+        (0.001, None, False),
+        (None, 0.001, False),
+        (0.004, 0.005, True),
+        (0.004, 0.0051, False),  # a floor that wide is no noise
+        (0.3, 1.7, False),
+        (float("nan"), 0.001, False),
+        (0.001, float("nan"), False),
+    ],
+)
+def test_the_noise_of_the_numerics_at_its_edges(kl: float | None, floor: float | None, noise: bool) -> None:
+    assert is_numeric_noise(kl, floor) is noise
+
+
+def test_a_floor_above_the_word_indistinguishable_is_no_noise() -> None:
+    assert [numeric_floor(floor) for floor in (None, 0.0, 0.005, 0.0051)] == [None, 0.0, 0.005, None]

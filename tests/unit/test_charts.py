@@ -24,8 +24,9 @@ from optimizers.results import Run
 
 LONG = "fp32+sdpa+torchao_int8_weight_only"
 HOSTILE = '<a href="javascript:alert(1)">bf16</a>+$x^2$&\x1b[31m'
-FIGURES = [charts.speed, charts.memory, charts.quality, charts.where_time_goes]
-TABLES = [charts.speed_rows, charts.memory_rows, charts.quality_rows, charts.where_time_goes_rows]
+NAMES = ("speed", "first_token", "memory", "quality", "where_time_goes")
+FIGURES = [getattr(charts, name) for name in NAMES]
+TABLES = [getattr(charts, f"{name}_rows") for name in NAMES]
 
 
 def one_run(*, key: str = LONG, rounds: int = 6, replica: int = 6) -> Run:
@@ -57,7 +58,23 @@ def test_speed_draws_medians_intervals_and_the_noise_band() -> None:
     assert (band.x0, band.x1) == (pytest.approx(1.96), pytest.approx(2.04))
     assert any("▲ 2.00x faster" in text for text in texts(figure))
     assert any("◆ baseline" in text for text in texts(figure))
-    assert "±2%" in figure.layout.xaxis.title.text
+    assert "shaded: noise, ±2% in speed" in figure.layout.xaxis.title.text
+
+
+def test_the_first_token_has_a_band_of_its_own_in_times() -> None:
+    # Half a second to the first token; a floor of a quarter in speed is 0.5 / 1.25 = 0.4 s to 0.5 / 0.75 s.
+    run = one_run()
+    run = replace(run, noise_floor=replace(run.noise_floor, decode=0.5, ttft=0.25))
+    figure = charts.first_token(run)
+    assert list(bars(figure)[0].x) == [500.0, 500.0]
+    (band,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+    assert (band.x0, band.x1) == (pytest.approx(400.0), pytest.approx(500 / 0.75))
+    assert "±25% in speed" in figure.layout.xaxis.title.text
+    assert any("≈ 1.00x within noise" in text for text in texts(figure))
+    assert charts.first_token_rows(run)[2] == [LONG, "500", "500 to 500", "1.00x", "within noise"]
+    wide = charts.first_token(replace(run, noise_floor=replace(run.noise_floor, ttft=1.0)))
+    (band,) = [shape for shape in wide.layout.shapes if shape.type == "rect"]
+    assert (band.x0, band.x1) == (250.0, wide.layout.xaxis.range[1])  # no time is too long to be noise
 
 
 def test_speed_without_enough_rounds_shows_no_interval_and_no_ratio() -> None:
@@ -70,7 +87,7 @@ def test_speed_without_enough_rounds_shows_no_interval_and_no_ratio() -> None:
 def test_a_noise_floor_that_swallows_everything_stays_inside_the_figure() -> None:
     run = replace(one_run(), noise_floor=replace(one_run().noise_floor, decode=1e300))
     for figure in (charts.speed(run), charts.quality(run)):
-        (band,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+        band, *_ = [shape for shape in figure.layout.shapes if shape.type == "rect"]
         low, high = figure.layout.xaxis.range
         assert low <= band.x0 < band.x1 <= high
     assert "over ±100%" in charts.speed(run).layout.xaxis.title.text
@@ -107,9 +124,37 @@ def test_quality_is_drawn_on_a_log_axis_with_a_place_for_zero() -> None:
     bottom, top = figure.layout.yaxis.range
     assert bottom > max(points.y)
     assert top < min(points.y)
-    (line,) = [shape for shape in figure.layout.shapes if shape.type == "line"]
-    assert line.y0 == pytest.approx(-4.0)  # the logit noise floor, 0.0001
     assert texts(figure) == [BASE, "torchao_int8_weight_only"]
+
+
+@pytest.mark.parametrize(
+    ("floor", "end", "words"),
+    [
+        (0.0001, -4.0, "±2% in speed, KL up to 0.0001"),
+        (5e-8, -5.0, "±2% in speed, KL up to 5e-08"),  # what the axis cannot show ends at its "about 0"
+        (0.0, -5.0, "±2% in speed, KL up to 0"),
+        (None, None, "±2% in speed"),
+        (1.7, None, "±2% in speed"),  # a baseline that quantizes activations: no measure of noise
+    ],
+)
+def test_quality_has_a_band_for_each_noise_and_says_so(floor: float | None, end: float | None, words: str) -> None:
+    run = one_run()
+    figure = charts.quality(replace(run, noise_floor=replace(run.noise_floor, kl_divergence=floor)))
+    speed, *numerics = figure.layout.shapes
+    assert (speed.x0, speed.x1) == (pytest.approx(0.98), pytest.approx(1.02))
+    assert [shape.y0 for shape in numerics] == ([] if end is None else [pytest.approx(end)])
+    assert [shape.y1 for shape in numerics] == ([] if end is None else [figure.layout.yaxis.range[1]])
+    assert f"shaded: noise, {words}<" in figure.layout.xaxis.title.text
+
+
+def test_a_difference_within_the_noise_of_the_numerics_is_called_so() -> None:
+    near = make.measurement("near", [0.25] * 6, scores=(make.passage("answer:0", [0.0001] * 4),))
+    far = make.measurement("far", [0.25] * 6, scores=(make.passage("answer:0", [0.00011] * 4),))
+    base = make.measurement(BASE, [0.5] * 6, scores=(make.passage("text_timed", [0.0001] * 4),))
+    run = compare(make.record(base, near, far))
+    assert [row[3] for row in charts.quality_rows(run)[1:]] == ["about 0", "0.0001, within noise", "0.00011"]
+    hovers = charts.quality(run).data[0].hovertext
+    assert [text.endswith("within noise") for text in hovers] == [False, True, False]
 
 
 def test_labels_of_points_that_lie_together_do_not_cover_each_other() -> None:

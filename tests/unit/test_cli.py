@@ -18,10 +18,11 @@ import tiny
 from rich.console import Console
 
 from optimizers import analysis, api
+from optimizers.analysis.statistics import spread
 from optimizers.cli import commands, figures, main
 from optimizers.cli.tables import finished, going_on
 from optimizers.quality import Interval, PerByte, Quality
-from optimizers.results import Lane, LiveRun, Run
+from optimizers.results import Lane, LiveRun, NoiseFloor, Run
 from optimizers.schema import Cost, from_json
 
 ROOT = Path(__file__).parent.parent.parent
@@ -286,14 +287,15 @@ def test_a_budget_is_the_most_that_the_plan_says(capsys: pytest.CaptureFixture[s
     assert first.endswith("; about 10 s") and second.endswith("; at most about 10 s")
 
 
-def test_a_wide_table_says_what_a_start_cost_and_what_a_step_added() -> None:
-    def shown(run: Run, width: int) -> str:
-        console = Console(width=width, highlight=False, markup=False)
-        with console.capture() as captured:
-            for part in finished(run, width):
-                console.print(part)
-        return captured.get()
+def shown(run: Run, width: int) -> str:
+    console = Console(width=width, highlight=False, markup=False)
+    with console.capture() as captured:
+        for part in finished(run, width):
+            console.print(part)
+    return captured.get()
 
+
+def test_a_wide_table_says_what_a_start_cost_and_what_a_step_added() -> None:
     # Starts 4.25 s dearer and saves a fifth of a second on each token; twice as fast as the step below, the baseline.
     record = make.two([0.25] * 6, cost=Cost(2.0, 3.0, 1.0))
     foot, step = record.plan.variants
@@ -306,6 +308,33 @@ def test_a_wide_table_says_what_a_start_cost_and_what_a_step_added() -> None:
     assert re.search(r"a +2 s +6.2 % +12.5 % +50.0 % +12.5 % +12.5 % +6.2 %", wide)
     assert "step below" not in shown(analysis.compare(record), 200)
     assert "pays for itself" not in shown(analysis.compare(record), 80)
+
+
+def test_what_is_noise_is_called_so() -> None:
+    assert figures.noise(NoiseFloor(0.25, 0.1, 5.1e-8)) == (
+        "speed ratios between 0.75 and 1.25, first-token ratios between 0.90 and 1.10, a mean KL divergence of up to "
+        "5.1e-08 nats (the baseline's text token by token against one pass)"
+    )
+    assert figures.noise(NoiseFloor(1.5, None, 1.7)) == "speed ratios between 0.00 and 2.50"
+    assert figures.noise(NoiseFloor(None, None, None)) == ""
+    quality = Quality("text_generation", 1, spread([2e-8]), None, None, None, (), None, None, within_noise=True)
+    assert figures.kl_divergence(quality) == "0 ≈ within noise"
+    assert figures.kl_divergence(replace(quality, within_noise=False)) == "0"
+
+
+def test_joules_and_noise_are_in_the_tables_where_they_are_known() -> None:
+    """Six requests of 10 joules for five tokens, and a floor of a thousandth of a nat above a KL of a tenth of that."""
+    timed = [replace(sample, timing=replace(sample.timing, joules=10.0)) for sample in make.samples("a", make.STEPS)]
+    base = make.measurement(make.BASELINE, make.STEPS, scores=(make.passage("text_timed", [0.001]),))
+    other = make.measurement("a", [], samples=tuple(timed), scores=(make.passage("answer:0", [0.0001]),))
+    wide = shown(analysis.compare(make.record(base, other, replica=make.STEPS)), 200)
+    assert "joules a token" in wide and "2 (2–2)" in wide
+    assert "0.0001 ≈ within noise" in wide
+    assert "noise: speed ratios between 0.98 and 1.02" in wide and "up to 0.001 nats" in wide
+    plain = make.record(
+        make.measurement(make.BASELINE, make.STEPS), make.measurement("a", make.STEPS), replica=make.STEPS
+    )
+    assert "joules" not in shown(analysis.compare(plain), 200)
 
 
 def test_a_model_of_other_tokens_has_its_perplexity_per_byte_in_words() -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from types import SimpleNamespace
-
 import pytest
 import torch
 
-from optimizers.worker import device_memory
 from optimizers.worker.memory import MemoryRecord
 
 
@@ -29,13 +25,5 @@ def test_the_phases_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> 
     memory = record.memory(weights_bytes=90, disk_bytes=80)
     assert (memory.device, memory.runtime_bytes, memory.load_peak_bytes) == ("cuda", 0, 130)
     assert (memory.steady_bytes, memory.run_peak_bytes, memory.reserved_peak_bytes) == (110, 190, 200)
-    assert memory.steady_file_bytes is None and memory.process_bytes is None  # no driver here
-
-
-def test_the_drivers_account_of_this_process() -> None:
-    def process(pid: int, used: int | None) -> SimpleNamespace:
-        return SimpleNamespace(pid=pid, usedGpuMemory=used)
-
-    assert device_memory.own_bytes([process(1, 5), process(os.getpid(), 7)], os.getpid()) == 7
-    assert device_memory.own_bytes([process(os.getpid(), None)], os.getpid()) is None
-    assert device_memory.own_bytes([], os.getpid()) is None
+    assert memory.steady_file_bytes is None
+    assert (memory.process_bytes, memory.others_bytes) == (None, None)  # no driver here

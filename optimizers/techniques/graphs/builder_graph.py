@@ -70,6 +70,7 @@ class BuilderGraph:
         said = json.loads((folder / CONFIG).read_text("utf-8"))
         self._head_width = int(said["model"]["decoder"]["head_size"])
         self._longest = longest_tokens
+        self.computed = 0  # positions of which the last step computed logits
         self._spare: list[_Buffers] = []
 
     def start(self, batch: int, tokens: int) -> KeyValues:
@@ -113,6 +114,7 @@ class BuilderGraph:
         bind_integers(binding, self._inputs, feeds)
         logits = bind_logits(binding, self._inputs, ids, positions, self._width)
         self.session.run_with_iobinding(binding)
+        self.computed = logits.shape[1]
         state.length += ids.shape[1]
         return logits if POSITIONS in self._inputs else logits[:, positions]
 

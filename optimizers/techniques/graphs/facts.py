@@ -40,7 +40,7 @@ def read(folder: Path) -> GraphFacts:
     operators = Counter(node.op_type for node in graph.node)
     initializers = {tensor.name: tensor for tensor in graph.initializer}
     totals: Counter[str] = Counter()
-    for tensor in initializers.values():
+    for tensor in _stored_once(initializers):
         totals[_name(tensor.data_type)] += _bytes(tensor)
     return GraphFacts(
         operators=dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
@@ -54,11 +54,11 @@ def read(folder: Path) -> GraphFacts:
 
 def _never_read(graph: Any, initializers: dict[str, Any]) -> int:
     """Bytes of all rows but one of the tables that nothing but look-ups use."""
-    users: dict[str, set[str]] = {}
+    users: dict[tuple[str, ...], set[str]] = {}
     for node in graph.node:
-        for name in node.input:
-            users.setdefault(name, set()).add(node.op_type)
-    tables = [tensor for name, tensor in initializers.items() if users.get(name) and users[name] <= _LOOK_UPS]
+        for name in initializers.keys() & set(node.input):
+            users.setdefault(_place(initializers[name]), set()).add(node.op_type)
+    tables = [tensor for tensor in _stored_once(initializers) if users.get(_place(tensor), {""}) <= _LOOK_UPS]
     sizes = [(_bytes(tensor), tensor.dims[0]) for tensor in tables if len(tensor.dims) > 1 and tensor.dims[0] > 1]
     return sum(size - size // rows for size, rows in sizes)
 
@@ -81,6 +81,17 @@ def _bytes(tensor: Any) -> int:
     if tensor.raw_data:
         return len(tensor.raw_data)
     return int(math.prod(tensor.dims) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+
+
+def _stored_once(initializers: dict[str, Any]) -> list[Any]:
+    """The initializers, those that share their bytes once."""
+    return list({_place(tensor): tensor for tensor in initializers.values()}.values())
+
+
+def _place(tensor: Any) -> tuple[str, ...]:
+    """Where an initializer is stored: two that name the same bytes of the data file are one."""
+    said = {entry.key: entry.value for entry in tensor.external_data}
+    return (said["location"], said.get("offset", "0")) if "location" in said else (tensor.name,)
 
 
 def _skipped(graph: Any, initializers: dict[str, Any]) -> tuple[SkippedModule, ...]:

@@ -47,6 +47,7 @@ class TracedGraph:
         self._inputs = {item.name for item in inputs}
         self._past = [item for item in inputs if item.name.startswith(PAST)]
         self._width = vocabulary(self.session)
+        self.computed = 0  # positions of which the last step computed logits
 
     def start(self, batch: int, tokens: int) -> GrowingKeyValues:
         """No keys and values yet; they grow to what is needed."""
@@ -80,6 +81,7 @@ class TracedGraph:
         self.session.run_with_iobinding(binding)
         state.values = dict(zip(state.values, binding.get_outputs()[1:], strict=True))
         state.length += new
+        self.computed = logits.shape[1]
         return logits if POSITIONS in self._inputs else logits[:, positions]
 
 
