@@ -61,6 +61,7 @@ class Asked(TypedDict, total=False):
     ways: Way
     text: str | Path | OwnText | None
     kl_terms: KlTerms
+    as_hosted: bool
 
 
 def techniques(model: str | None = None) -> TechniqueList:
@@ -130,6 +131,7 @@ def choose(
     ways: Way = "alone",
     text: str | Path | OwnText | None = None,
     kl_terms: KlTerms = "all",
+    as_hosted: bool = False,
 ) -> Choice:
     """What is wanted, checked, with defaults where nothing is said.
 
@@ -140,8 +142,9 @@ def choose(
     each of the others too ("bf16+threads=1"). With `ways` "ladder" each step stands on top of the last, and stacks of
     several techniques stay as written (planning.ladder). `text` names a file (UTF-8) on which quality is measured in
     place of the packaged text, or is what `own_text` made of one; `kl_terms` "llama_cpp" leaves out of each KL
-    divergence what llama.cpp's perplexity tool leaves out. Raises ChoiceError; of its kinds TextError for the text,
-    ThreadsError for `threads`."""
+    divergence what llama.cpp's perplexity tool leaves out. With `as_hosted` the baseline and the three that write
+    fastest are timed again while another program keeps one core busy. Raises ChoiceError; of its kinds TextError for
+    the text, ThreadsError for `threads`."""
     counts = planning.thread_counts(threads)
     stacks = _texts(techniques, "techniques") or usual(ways)
     workload = Workload(
@@ -153,6 +156,7 @@ def choose(
         threads=counts[0] if counts else None,
         text=_own_text(text),
         kl_terms=kl_terms,
+        as_hosted=as_hosted,
     )
     here = machine.describe()
     planning.check(workload, here)

@@ -1,8 +1,8 @@
 """Child processes that end with their parent: fetching and installing (pip) and converting (torch) run in one each.
 
 The parent keeps the child's standard input open and says nothing; the end of that input, which a parent killed with
-SIGKILL causes too, ends the child. Covers starting, watching and reading back a child that does one thing and exits.
-The workers that measure are not started here (`runners/`).
+SIGKILL causes too, ends the child. Covers starting, watching and reading back a child that does one thing and exits, or
+is ended. The workers that measure are not started here (`runners/`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 _ROOT = Path(__file__).resolve().parents[1]
 _LOOK_AGAIN_S = 0.25
@@ -31,23 +32,35 @@ def run(
 
     `python` is the interpreter, by default this program's. `while_waiting` is called about four times a second; when it
     raises, the child is killed and the error goes on."""
+    child = start(arguments, environment, python)
+    try:
+        return _wait(child, while_waiting)
+    finally:
+        end(child)
+
+
+def start(
+    arguments: Sequence[str], environment: Mapping[str, str] = MappingProxyType({}), python: str | None = None
+) -> subprocess.Popen[bytes]:
+    """Begin the same and give back the child, which `end` or the end of this program ends. Raises OSError."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
-    child = subprocess.Popen(
+    return subprocess.Popen(
         [python or sys.executable, "-m", "optimizers.leash", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", **environment},
     )
-    try:
-        return _wait(child, while_waiting)
-    finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                pipe.close()
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """End a child that `start` gave; it is gone on return."""
+    if child.poll() is None:
+        child.kill()
+        child.wait()
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _wait(child: subprocess.Popen[bytes], while_waiting: Callable[[], None]) -> tuple[int, str]:

@@ -122,6 +122,18 @@ class WhereTimeGoes:
 
 
 @dataclass(frozen=True)
+class Hosted:
+    """A variant that was timed again while another program kept one core busy. `slowdown` is its median decode speed
+    without that load over the one with it (1: the load cost nothing); `versus_baseline` is its decode speed against the
+    baseline's, both under load, held to the noise under load."""
+
+    decode_tokens_per_s: Stat | None
+    ttft_s: Stat | None
+    slowdown: float | None
+    versus_baseline: Ratio | None
+
+
+@dataclass(frozen=True)
 class PromiseResult:
     """What the documentation claims against what was measured; `kept` is None where it cannot be judged."""
 
@@ -187,6 +199,7 @@ class VariantResult:
     where_time_goes: WhereTimeGoes | None = None
     near_limit: NearLimit | None = None
     threads: int | None = None
+    as_hosted: Hosted | None = None
 
 
 @dataclass(frozen=True)

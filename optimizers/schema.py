@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from optimizers.busy import Load as Load
 from optimizers.facts import Checkpoint as Checkpoint
 from optimizers.facts import EngineState as EngineState
 from optimizers.facts import Gpu as Gpu
@@ -47,7 +48,8 @@ FINAL_STATUSES: tuple[VariantStatus, ...] = ("measured", "skipped", "not_applied
 @dataclass(frozen=True)
 class Workload:
     """What every variant is asked to do. `seconds`, when set, is a budget for the comparison in place of `rounds`.
-    `text` is what quality is measured on beside the answers, None for the packaged text."""
+    `text` is what quality is measured on beside the answers, None for the packaged text. `as_hosted`: the leading
+    variants are timed again with one core busy."""
 
     prompts: tuple[str, ...]
     max_new_tokens: int = 48
@@ -58,6 +60,7 @@ class Workload:
     threads: int | None = None
     text: OwnText | None = None
     kl_terms: KlTerms = "all"
+    as_hosted: bool = False
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,8 @@ class Timing:
 class Sample:
     """One timed request. `replica` is True for A', the baseline again in a process of its own. `processor_share` is
     the part of its threads that the request got (1.0 = undisturbed). `disturbed` samples are kept and flagged; of the
-    attempts of one turn only the last counts (`superseded` is True on the earlier ones)."""
+    attempts of one turn only the last counts (`superseded` is True on the earlier ones). Those with a `load` were timed
+    while another program kept a core busy, are neither repeated nor flagged, and count among their like only."""
 
     variant: str
     replica: bool
@@ -192,6 +196,7 @@ class Sample:
     processor_share: float
     disturbed: bool
     superseded: bool = False
+    load: Load = "none"
 
 
 @dataclass(frozen=True)
@@ -295,7 +300,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Everything measured of one variant, raw. `position_notes` are sentences about positions left out."""
+    """Everything measured of one variant, raw. `loaded_samples` are those with one core busy, `samples` all others."""
 
     variant: str
     title: str
@@ -313,13 +318,15 @@ class Measurement:
     log_tail: tuple[str, ...] = ()
     stretches: tuple[StretchScore, ...] = ()
     profile: RequestProfile | None = None
+    loaded_samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True)
 class Record:
     """A run as its log tells it: the plan and each variant's measurement in plan order, the skipped ones after them.
-    `replica_samples` are those of A'. `baseline_scores` are the baseline's own (its text in one pass against itself
-    step by step: the logit noise floor). `notes` are sentences about the run as a whole that came up while it ran."""
+    `replica_samples` are those of A', `loaded_replica_samples` its with one core busy. `baseline_scores` are the
+    baseline's own (its text in one pass against itself step by step: the logit noise floor). `notes` are sentences
+    about the run as a whole that came up while it ran."""
 
     id: str
     created_at: str
@@ -330,3 +337,4 @@ class Record:
     reason: str | None = None
     notes: tuple[str, ...] = ()
     limits: MachineLimits | None = None
+    loaded_replica_samples: tuple[Sample, ...] = ()

@@ -22,6 +22,7 @@ RANKS = {
     "scores": 0,
     "profiles": 0,
     "limits": 0,
+    "busy": 0,
     "facts": 0,
     "results": 0,
     "quality": 0,
@@ -49,7 +50,18 @@ RANKS = {
     "__main__": 9,
 }
 SAME_RANK_ALLOWED = {0, 5, 9}
-ANALYSIS_MAY_IMPORT = {"analysis", "schema", "scores", "profiles", "limits", "facts", "quality", "results", "protocol"}
+ANALYSIS_MAY_IMPORT = {
+    "analysis",
+    "schema",
+    "scores",
+    "profiles",
+    "limits",
+    "busy",
+    "facts",
+    "quality",
+    "results",
+    "protocol",
+}
 HEAVY = {"torch", "transformers", "torchao", "bitsandbytes", "onnxruntime", "accelerate", "optimum"}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from optimizers.analysis import quality, verdicts
 from optimizers.analysis.caveats import caveats
+from optimizers.analysis.hosted import changed_order, hosted
 from optimizers.analysis.latency import latency, point
 from optimizers.analysis.limits import near_limit, sound
 from optimizers.analysis.payback import payback
@@ -55,7 +56,7 @@ def compare(record: Record) -> Run:
         variants=variants,
         recommendation=recommend(variants, plan.baseline, plan.checkpoint),
         caveats=caveats(record, variants, base.floor),
-        notes=tuple(dict.fromkeys((*plan.notes, *record.notes))),
+        notes=tuple(dict.fromkeys((*plan.notes, *record.notes, *changed_order(record, variants)))),
         reason=record.reason,
         limits=record.limits if record.limits and sound(record.limits) else None,
     )
@@ -123,7 +124,8 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
         where_time_goes=where_time_goes(item.profile) if item.profile else None,
     )
     own = replace(record.plan, checkpoint=planned.checkpoint or record.plan.checkpoint)
-    measured = replace(measured, near_limit=_near_limit(measured, record.limits, own))
+    near = _near_limit(measured, record.limits, own)
+    measured = replace(measured, near_limit=near, as_hosted=hosted(item, record, measured))
     if judged_against is None:
         return measured
     others = {promise.against for promise in planned.promises}

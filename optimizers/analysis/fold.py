@@ -79,6 +79,7 @@ class _Draft:
     obstacle: Obstacle | None = None
     failure: Obstacle | None = None
     turns: _Turns = field(default_factory=_Turns)
+    loaded: _Turns = field(default_factory=_Turns)
     outputs: dict[int, Output] = field(default_factory=dict)
     scores: dict[str, PassageScores] = field(default_factory=dict)
     stretches: dict[str, StretchScore] = field(default_factory=dict)
@@ -95,6 +96,7 @@ class Folding:
         self._ended: protocol.Ended | None = None
         self._drafts: dict[str, _Draft] = {}
         self._replica = _Turns()
+        self._loaded_replica = _Turns()
         self._notes: dict[str, None] = {}
         self._limits: MachineLimits | None = None
 
@@ -133,6 +135,7 @@ class Folding:
             plan=plan,
             measurements=(*measured, *_skipped(plan)),
             replica_samples=tuple(self._replica.samples),
+            loaded_replica_samples=tuple(self._loaded_replica.samples),
             reason=self._ended.reason if self._ended else None,
             notes=tuple(self._notes),
             limits=self._limits,
@@ -153,9 +156,13 @@ class Folding:
             return
         if replica or sample.replica:
             if key == plan.baseline:
-                self._replica.add(replace(sample, replica=True))
+                turns = self._replica if sample.load == "none" else self._loaded_replica
+                turns.add(replace(sample, replica=True))
             return
         draft = self._drafts[key]
+        if sample.load != "none":
+            draft.loaded.add(sample)
+            return
         draft.turns.add(sample)
         if event.output.prompt == sample.prompt:
             draft.outputs.setdefault(sample.prompt, event.output)
@@ -243,6 +250,7 @@ def _measurement(variant: Variant, draft: _Draft, live: bool) -> Measurement:
         cost=draft.cost,
         memory=draft.memory,
         samples=tuple(draft.turns.samples),
+        loaded_samples=tuple(draft.loaded.samples),
         outputs=tuple(draft.outputs[prompt] for prompt in sorted(draft.outputs)),
         scores=tuple(draft.scores.values()),
         notes=tuple(draft.notes),

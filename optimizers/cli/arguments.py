@@ -67,6 +67,8 @@ def _compare(compare: argparse.ArgumentParser) -> None:
         "processor threads of a variant (all usable cores); of several (2,1) each after the first is one more variant"
     )
     add("--threads", type=_counts, metavar="N[,N]", help=sweep)
+    hosted = "time the leading variants again with one processor core busy, as on a shared machine"
+    add("--as-hosted", action="store_true", help=hosted)
     add("--out", type=Path, metavar="FOLDER", help="also write run.json, samples.jsonl and logs there")
     add("--json", action="store_true", help="write the run as JSON, and nothing else, to stdout")
 

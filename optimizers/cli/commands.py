@@ -97,6 +97,7 @@ def _compare(options: argparse.Namespace) -> int:
         ways="ladder" if options.ladder else "alone",
         text=options.text,
         kl_terms=options.kl_terms,
+        as_hosted=options.as_hosted,
     )
     plan = api.plan(choice, progress=say.fetching)
     say.plan(plan)

@@ -39,6 +39,11 @@ def ratio(value: Ratio | None) -> str:
     return f"{value.ratio:.2f}×{spread} {mark}"
 
 
+def times(value: float | None) -> str:
+    """A factor as "1.42×"."""
+    return NOTHING if value is None else f"{value:.2f}×"
+
+
 def milliseconds(stat: Stat | None) -> str:
     """A time as "84 ms"."""
     return NOTHING if stat is None else f"{stat.median * 1000:.3g} ms"

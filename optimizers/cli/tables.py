@@ -36,6 +36,9 @@ def finished(run: Run, width: int) -> Iterable[RenderableType]:
     else:
         yield _table(speed)
         yield _table(cost)
+    if any(variant.as_hosted for variant in run.variants):
+        yield Text("With one core busy:")
+        yield _table(_hosted(run.variants))
     if any(variant.quality and variant.quality.text for variant in run.variants):
         yield Text(f"On {figures.text(run)}:")
         yield _table(_text(run.variants))
@@ -168,6 +171,19 @@ def _text(variants: Sequence[VariantResult]) -> list[Column]:
         ("perplexity", [f"{text.perplexity:.4g} against {text.baseline_perplexity:.4g}" for text in found]),
         ("ratio", [figures.mean(text.perplexity_ratio.value, text.perplexity_ratio, "{:.3f}") for text in found]),
         ("probability of its tokens", [figures.delta_p(text) for text in found]),
+    ]
+
+
+def _hosted(variants: Sequence[VariantResult]) -> list[Column]:
+    """Those that were timed again while another program kept a core busy."""
+    timed = [(variant.key, variant.as_hosted) for variant in variants if variant.as_hosted]
+    found = [item for _, item in timed]
+    return [
+        ("variant", [key for key, _ in timed]),
+        ("tokens/s", [figures.rate(item.decode_tokens_per_s) for item in found]),
+        ("against the baseline", [figures.ratio(item.versus_baseline) for item in found]),
+        ("slower than without", [figures.times(item.slowdown) for item in found]),
+        ("first token", [figures.milliseconds(item.ttft_s) for item in found]),
     ]
 
 

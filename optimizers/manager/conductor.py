@@ -13,9 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from optimizers import protocol
+from optimizers.busy import LOADED_ROUNDS
 from optimizers.errors import Cancelled, LeversError, WorkerError
 from optimizers.limits import LimitsMeasured
 from optimizers.manager.board import Board
+from optimizers.manager.hosted import HostedRounds
 from optimizers.manager.machine_limits import expected_s, machine_limits
 from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
@@ -39,6 +41,7 @@ UNCOMPUTED = (
     "fewer variants."
 )
 PROFILED_ROUNDS = 1
+ROUNDS_OF_A_LOADED_ONE = 2  # in time, where a busy core takes half of a variant's threads' time
 
 _logger = logging.getLogger(__name__)
 
@@ -57,7 +60,9 @@ class Conductor:
         everyone = (self._baseline, *self._others, self._second)
         self._first_tokens = min(FIRST_TOKENS, self._work.max_new_tokens)  # no request is longer than what fits
         self._pace = Pace(board.plan, [member.name for member in everyone])
-        self._rounds = Rounds(board, self._pace, self._guarded, PROFILED_ROUNDS, expected_s(board.plan))
+        kept = PROFILED_ROUNDS + (LOADED_ROUNDS * ROUNDS_OF_A_LOADED_ONE if self._work.as_hosted else 0)
+        self._rounds = Rounds(board, self._pace, self._guarded, kept, expected_s(board.plan))
+        self._hosted = HostedRounds(board, self._pace, self._guarded)
         self._passages: tuple[protocol.Passage, ...] = ()
         self._stretches = _stretches(board.plan)
         self._reference = protocol.Reference(str(board.folder.reference), 1, 0, 0)
@@ -190,6 +195,8 @@ class Conductor:
             self._prepared(member, self._get_ready)
         members = [member for member in (self._baseline, *others) if member.alive]
         self._rounds.play(members)
+        if self._work.as_hosted:
+            self._hosted.play(self._leading(members))
         self._board.live.stage("seeing where the time goes")
         for member in members:
             self._finish(member)
@@ -204,8 +211,16 @@ class Conductor:
                 self._guarded(member, self._load)
             if member is self._baseline or self._prepared(member, self._get_ready):
                 self._rounds.play([member], place / len(everyone))
+                if self._work.as_hosted:
+                    self._hosted.play([member])
                 self._finish(member)
             member.close()
+
+    def _leading(self, members: Sequence[Member]) -> list[Member]:
+        """The baseline, its second process and those that write fastest so far, of these."""
+        alive = [member for member in members if member.alive]
+        keys = (self._baseline.key, *self._board.leading([member.key for member in alive]))
+        return [member for member in alive if member.key in keys]
 
     def _measure_machine(self) -> None:
         """What this machine can do at most, for the figures to be held against. All turns are over."""

@@ -115,6 +115,7 @@ def _assembled(
             ],
             choice.workload,
             device,
+            resident,
         ),
         threads=count,
         notes=tuple(notes),

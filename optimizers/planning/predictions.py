@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from optimizers.busy import LEADERS, LOADED_ROUNDS
 from optimizers.schema import Checkpoint, Device, Workload
 from optimizers.settings import MAX_ROUNDS, OWN_TEXT_POSITIONS, TEXT_POSITIONS, TIMED_TEXT_POSITIONS
 from optimizers.tasks.text_generation import LOGIT_BYTES, WINDOW_POSITIONS, own_window
@@ -23,6 +24,7 @@ LOAD_S_PER_PARAMETER = 4e-9
 DECODE_S_PER_PARAMETER = 4.8e-10
 PREFILL_S_PER_PARAMETER = 2.1e-11
 MOST_USEFUL_THREADS = 8
+LOADED_SLOWDOWN = 2.0
 COMPILER_BYTES = 500_000_000
 
 
@@ -80,6 +82,7 @@ def seconds(
     variants: Sequence[tuple[Sequence[Technique], Checkpoint, int]],
     workload: Workload,
     device: Device = "cpu",
+    resident: bool = True,
 ) -> float:
     """Seconds that a comparison will take, the baseline first in `variants` and once more at the end. Each has its
     techniques, its checkpoint and its thread count.
@@ -91,10 +94,13 @@ def seconds(
     for a GPU.
 
     A budget in seconds replaces the rounds: it is the most that they take, at most MAX_ROUNDS of them, but the first is
-    played whatever it takes. How early the verdicts will be settled is not foreseen."""
+    played whatever it takes. How early the verdicts will be settled is not foreseen. What is timed again with one core
+    busy is taken to be the baseline twice and the fastest others, all of them where they are not `resident` together,
+    LOADED_SLOWDOWN times as slow."""
     tokens = workload.max_new_tokens
     answers, text = len(workload.prompts) * tokens + TIMED_TEXT_POSITIONS, _text_positions(workload)
     preparing = turns = turn = 0.0
+    each: list[float] = []
     for techniques, checkpoint, threads in (*variants, variants[0]):
         speed = min(threads, MOST_USEFUL_THREADS)
         per_prompt_token = checkpoint.parameters * PREFILL_S_PER_PARAMETER / speed
@@ -103,7 +109,11 @@ def seconds(
         preparing += _once(techniques, checkpoint) + answers * per_token + text * per_prompt_token
         turn = tokens * per_token + PROMPT_TOKENS * per_prompt_token
         turns += turn
+        each.append(turn)
     apart = preparing + (turns - turn) + LIMITS_S  # the baseline's second process, the last, is not profiled
+    if workload.as_hosted:
+        leaders = sorted(each[1:-1])[: LEADERS if resident else None]
+        apart += LOADED_ROUNDS * LOADED_SLOWDOWN * (each[0] + each[-1] + sum(leaders))
     if workload.seconds is not None:
         return max(apart + turns, min(workload.seconds, apart + MAX_ROUNDS * turns))
     return apart + workload.rounds * turns

@@ -1,5 +1,5 @@
-"""The quiet parts of a finished run as HTML: quality with its errors, promises, what speed costs, energy, how close it
-comes to what the machine can do, what really happened.
+"""The quiet parts of a finished run as HTML: quality with its errors, promises, speed with one core busy, what speed
+costs, energy, how close it comes to what the machine can do, what really happened.
 
 Covers drawing only: the judgements are in `results.PromiseResult` and `results.Payback`, the census is as the worker
 read it. All are closed until a reader opens them; what is absent is left out, never guessed.
@@ -15,10 +15,10 @@ from markupsafe import Markup
 from optimizers.analysis.quality_words import numeric_floor
 from optimizers.limits import DecodeLimit, MachineLimits, PromptLimit
 from optimizers.quality import Interval, Quality, Spread
-from optimizers.results import Payback, PromiseResult, Run, Stat, VariantResult
+from optimizers.results import Hosted, Payback, PromiseResult, Run, Stat, VariantResult
 from optimizers.schema import Census, Cost
 from optimizers.ui import figures, words
-from optimizers.ui.results_view import breakable
+from optimizers.ui.results_view import breakable, speed, verdict
 
 EMPTY = Markup("")
 LEAST_SHOWN_S = 0.01
@@ -40,7 +40,8 @@ _WITH_NOTE = Markup("{} <small>{}</small>")
 
 def details(run: Run) -> str:
     """The sections; empty for a run in which nothing was loaded."""
-    return _quality(run) + _promises(run) + _cost(run) + _energy(run) + _limits(run) + _census(run)
+    told = _quality(run) + _promises(run) + _hosted(run) + _cost(run) + _energy(run)
+    return told + _limits(run) + _census(run)
 
 
 def _quality(run: Run) -> Markup:
@@ -102,6 +103,24 @@ def _promise_row(variant: VariantResult, promise: PromiseResult) -> Markup:
         _WITH_NOTE.format(verdict, promise.why) if promise.why else verdict,
     )
     return _row(variant, words.PROMISE_COLUMNS, cells)
+
+
+def _hosted(run: Run) -> Markup:
+    timed = [(variant, variant.as_hosted) for variant in run.variants if variant.as_hosted]
+    if not timed:
+        return EMPTY
+    rows = (_row(variant, words.AS_HOSTED_COLUMNS, _hosted_cells(found)) for variant, found in timed)
+    return _section(words.AS_HOSTED, words.AS_HOSTED_HINT, words.AS_HOSTED_COLUMNS, rows, words.AS_HOSTED_FINE)
+
+
+def _hosted_cells(found: Hosted) -> tuple[str | Markup, ...]:
+    return (
+        verdict(found.versus_baseline),
+        speed(found.versus_baseline),
+        figures.number(figures.median(found.decode_tokens_per_s)),
+        figures.short_seconds(figures.median(found.ttft_s)),
+        figures.times(found.slowdown),
+    )
 
 
 def _cost(run: Run) -> Markup:

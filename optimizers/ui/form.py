@@ -44,6 +44,7 @@ class Form:
     own_text: str = ""
     kl_terms: KlTerms = "all"
     threads: tuple[int, ...] = ()
+    as_hosted: bool = False
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -65,6 +66,7 @@ def read(
     own_text: Any = "",
     llama_cpp: Any = False,
     threads: Any = "",
+    as_hosted: Any = False,
 ) -> Form:
     """The form from the raw values of its components, in the page's order."""
     way, written, other = read_way(ways), split_stacks(stacks), another_name(another)
@@ -86,6 +88,7 @@ def read(
         own_text=_own_text(own_text),
         kl_terms="llama_cpp" if llama_cpp is True else "all",
         threads=_threads(threads),
+        as_hosted=as_hosted is True,
     )
 
 

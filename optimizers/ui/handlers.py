@@ -232,6 +232,7 @@ def _choice(entered: form.Form) -> Choice:
         text=api.own_text(entered.own_text) if entered.own_text.strip() else None,
         kl_terms=entered.kl_terms,
         threads=entered.threads,
+        as_hosted=entered.as_hosted,
     )
 
 

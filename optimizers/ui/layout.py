@@ -63,6 +63,7 @@ class PromptStep:
     text_wrong: gr.HTML
     threads: gr.Textbox
     threads_wrong: gr.HTML
+    as_hosted: gr.Checkbox
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class Page:
             asked.text,
             asked.kl_terms,
             asked.threads,
+            asked.as_hosted,
         ]
 
 
@@ -301,7 +303,7 @@ def _quality_step() -> tuple[gr.Textbox, gr.Checkbox, gr.HTML]:
     return text, terms, wrong
 
 
-def _threads_step() -> tuple[gr.Textbox, gr.HTML]:
+def _threads_step() -> tuple[gr.Textbox, gr.HTML, gr.Checkbox]:
     with gr.Accordion(words.THREADS, open=False, elem_id="lv-threads-step"):
         threads = gr.Textbox(
             label=words.THREADS_LABEL,
@@ -311,7 +313,10 @@ def _threads_step() -> tuple[gr.Textbox, gr.HTML]:
             elem_id="lv-threads",
         )
         wrong = _html("", "lv-threads-note")
-    return threads, wrong
+        as_hosted = gr.Checkbox(
+            label=words.AS_HOSTED_LABEL, info=words.AS_HOSTED_INFO, container=False, elem_id="lv-as-hosted"
+        )
+    return threads, wrong, as_hosted
 
 
 def _run_view() -> RunView:

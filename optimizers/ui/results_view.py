@@ -144,8 +144,8 @@ def _row(variant: VariantResult, columns: Columns) -> Markup:
 def _figures(variant: VariantResult, columns: Columns) -> Markup:
     latency, memory, versus = variant.latency, variant.memory, variant.versus_baseline
     values: tuple[str | Markup, ...] = (
-        _verdict(versus.decode if versus else None),
-        _speed(versus.decode if versus else None),
+        verdict(versus.decode if versus else None),
+        speed(versus.decode if versus else None),
         _added(variant.step),
         figures.number(figures.median(latency.decode_tokens_per_s) if latency else None),
         figures.short_seconds(figures.median(latency.ttft_s) if latency else None),
@@ -164,17 +164,19 @@ def _added(step: Step | None) -> str | Markup:
     """What a ladder's step added to the one below: ratio, interval and word."""
     if step is None or step.versus.decode is None:
         return figures.NOTHING
-    return _speed(step.versus.decode) + Markup("<div>{}</div>").format(_verdict(step.versus.decode))
+    return speed(step.versus.decode) + Markup("<div>{}</div>").format(verdict(step.versus.decode))
 
 
-def _verdict(ratio: Ratio | None) -> str | Markup:
+def verdict(ratio: Ratio | None) -> str | Markup:
+    """The word for a ratio, with its mark."""
     if ratio is None:
         return figures.NOTHING
     kind = ratio.verdict.replace(" ", "-")
     return _VERDICT.format(kind=kind, mark=MARKS[ratio.verdict], word=ratio.verdict)
 
 
-def _speed(ratio: Ratio | None) -> str | Markup:
+def speed(ratio: Ratio | None) -> str | Markup:
+    """A ratio with its interval."""
     if ratio is None:
         return figures.NOTHING
     return Markup("<strong>{}</strong> <small>{}</small>").format(figures.times(ratio.ratio), figures.interval(ratio))

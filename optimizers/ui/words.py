@@ -98,7 +98,7 @@ TERMS_INFO = "Leaves out what that tool leaves out: tokens with a log-probabilit
 TEXT_WRONG = "Your own text cannot be used."
 TEXT_WRONG_REMEDY = "Beside its field it says why."
 
-THREADS = "Processor threads"
+THREADS = "Threads and a busy core"
 THREADS_LABEL = "Threads"
 THREADS_INFO = (
     "Optional. Of several, such as 2, 1, the first is the baseline's, and every variant is measured again with each of "
@@ -107,6 +107,11 @@ THREADS_INFO = (
 THREADS_PLACEHOLDER = "all cores"
 THREADS_WRONG = "The threads cannot be used."
 THREADS_WRONG_REMEDY = "Beside their field it says why."
+AS_HOSTED_LABEL = "Time the leaders again with one core busy"
+AS_HOSTED_INFO = (
+    "As on a shared machine: the baseline and the three fastest answer five more rounds while another program keeps a "
+    "core busy. Those that need every core lose most, so the order may change."
+)
 BAD_THREADS = "Threads: enter whole numbers divided by commas, such as 2, 1, or leave it empty."
 
 COMPARE = "Compare"
@@ -285,6 +290,13 @@ LIMIT_FORMULA = (
     "time: these bytes divided by the bandwidth, the cache's where they fit it, else the memory's. The prompt's pass "
     "needs 2 × (weights in products × prompt tokens + weights of the output head) operations; least time: these "
     "divided by the operations a second in a product of two matrices."
+)
+AS_HOSTED = "As hosted: with one core busy"
+AS_HOSTED_HINT = "the baseline and the leaders, timed again while another program keeps a processor core busy"
+AS_HOSTED_COLUMNS = ("Variant", "Verdict", "Speed", "Tokens/s", "First token", "Slower than without")
+AS_HOSTED_FINE = (
+    "Speed: times the baseline's tokens per second, both with one core busy, with the 95 % interval. Slower than "
+    "without: its median tokens per second of the ordinary rounds over those here. No other figure holds any of these."
 )
 COST = "What the speed costs"
 COST_HINT = "spent once at the start, and how many tokens later it is paid back"

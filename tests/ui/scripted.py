@@ -110,6 +110,7 @@ class Script:
         ways: Way = "alone",
         text: OwnText | None = None,
         kl_terms: KlTerms = "all",
+        as_hosted: bool = False,
     ) -> Choice:
         if prompts is None:
             prompts = ("Explain DNS briefly.", "What is a mutex?", "Why is the sky blue?")
@@ -117,7 +118,9 @@ class Script:
             self.named_in(stack)
         if not prompts:
             raise ChoiceError("There is no prompt.", "Write at least one.")
-        work = Workload(tuple(prompts), max_new_tokens, rounds, seconds, text=text, kl_terms=kl_terms)
+        work = Workload(
+            tuple(prompts), max_new_tokens, rounds, seconds, text=text, kl_terms=kl_terms, as_hosted=as_hosted
+        )
         counts, stacks = planning.thread_counts(threads), tuple(techniques)
         if ways == "ladder":
             stacks = planning.ladder(stacks, lambda technique: technique.id != NF4.id)

@@ -11,7 +11,7 @@ from scripted_records import CENSUS, HOSTILE, ROWS
 
 from optimizers.errors import ChoiceError, RunNotFound, TextError, ThreadsError
 from optimizers.quality import Interval, PerByte, Quality
-from optimizers.results import NoiseFloor, PromiseResult, Stat
+from optimizers.results import Hosted, NoiseFloor, PromiseResult, Ratio, Stat
 from optimizers.schema import SkippedModule
 from optimizers.scores import OwnText
 from optimizers.ui import details_view, figures, form, handlers, notes, results_view, texts, watching
@@ -89,6 +89,11 @@ def test_threads_are_read_one_by_one_and_what_is_none_is_refused_as_such() -> No
     for wrong in ("two", "2,", "2 1", "-1", "1.5", "\u0662", 2, ["2"], "1," * 200):
         with pytest.raises(ThreadsError):
             form.read(*GOOD, *rest, wrong)
+
+
+def test_only_a_tick_asks_for_a_busy_core() -> None:
+    rest = ("", "", False, "")
+    assert [form.read(*GOOD, *rest, said).as_hosted for said in (True, False, None, "yes", 1)] == [True, *[False] * 4]
 
 
 def test_nothing_ticked_is_a_sentence() -> None:
@@ -236,6 +241,17 @@ def test_promises_and_census_are_told_of_measured_variants_only() -> None:
     assert census.index("float32 114 MB") < census.index("int8 106 MB")
     assert "1 left out (lm_head): output head, tied to the input embedding" in census
     assert "bnb_nf4" not in html
+
+
+def test_what_was_timed_with_a_core_busy_has_a_section_of_its_own() -> None:
+    run = Script().run("run-1", "done")
+    assert "With one core busy" not in details_view.details(run) and "As hosted" not in details_view.details(run)
+    found = Hosted(Stat(12.5, None, None, 5), Stat(0.25, None, None, 5), 3.6, Ratio(0.8, 0.75, 0.85, "slower"))
+    html = details_view.details(replace(run, variants=(run.variants[0], replace(run.variants[1], as_hosted=found))))
+    section = html.split("As hosted: with one core busy", 1)[1].split("What the speed costs")[0]
+    assert section.count("<tr") == 1 + 1
+    for said in ("<strong>0.80×</strong> <small>0.75 to 0.85</small>", "slower", "12.5", "250 ms", "3.60×"):
+        assert said in section
 
 
 def test_what_a_census_names_is_shown_as_text() -> None:
