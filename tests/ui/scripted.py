@@ -308,7 +308,7 @@ class Script:
                 quantization=None,
                 low_bit_grid=CHECKPOINT.low_bit_grid,
             ),
-            workload=replace(work, text=asked.text, kl_terms=asked.kl_terms),
+            workload=replace(work, text=asked.text, kl_terms=asked.kl_terms, as_hosted=asked.as_hosted),
             baseline="fp32+sdpa",
             noise_floor=NoiseFloor(0.13, 0.24, 0.0021) if run_id == "noisy" else NoiseFloor(0.021, 0.04, 4e-7),
             limits=LIMITS,

@@ -222,6 +222,8 @@ def test_a_text_of_ones_own_is_put_in_refused_beside_its_field_and_named_in_the_
     page.wait_for_selector(READY)
     expect(page.locator("#lv-text-note")).to_be_empty()
     page.check("#lv-kl-terms input")
+    page.click("#lv-threads-step button >> nth=0")
+    page.check("#lv-as-hosted input")
     page.wait_for_selector(READY)
     page.click("#lv-compare")
     page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
@@ -233,6 +235,7 @@ def test_a_text_of_ones_own_is_put_in_refused_beside_its_field_and_named_in_the_
     workload = json.loads(saved.value.path().read_text(encoding="utf-8"))["workload"]
     assert (workload["text"]["bytes"], workload["text"]["name"]) == (53, "")
     assert workload["kl_terms"] == "llama_cpp"
+    assert workload["as_hosted"] is True
 
 
 def test_threads_are_swept_and_what_cannot_be_is_refused_beside_its_field(page: Page, scripted_page: str) -> None:
