@@ -97,16 +97,18 @@ def look(raw: Any) -> Updates:
     return _state(state)
 
 
-def techniques_for(model: str, rows: tuple[TechniqueRow, ...], *ticked: bool) -> list[Any]:
-    """Check boxes and notes as they stand for `model`, a check box and a note for each of `rows`."""
+def techniques_for(model: str, rows: tuple[TechniqueRow, ...]) -> list[Any]:
+    """Check boxes and notes as they stand for `model`, a check box and a note for each of `rows`. Ticks stay as they
+    are, also those of a person who was faster, but for what cannot be used with it."""
     try:
         fresh = {row.id: row for row in api.techniques(model or None).techniques}
     except LeversError:
         fresh = {}
     updates: list[Any] = []
-    for row, tick in zip(rows, ticked, strict=True):
+    for row in rows:
         now = fresh.get(row.id, row)
-        updates += [gr.Checkbox(interactive=now.available, value=bool(tick) and now.available), notes.technique(now)]
+        box = gr.Checkbox(interactive=True) if now.available else gr.Checkbox(interactive=False, value=False)
+        updates += [box, notes.technique(now)]
     return updates
 
 

@@ -27,6 +27,8 @@ _LANE = Markup(
     '<footer><span class="lv-turns" aria-hidden="true">{pips}</span><span>{turns}</span><span>{stage}</span></footer>'
     "</article>"
 )
+_LANES = Markup('<section class="lv-lanes" aria-label="{label}"{watched}>{drawn}</section>')
+_WATCHED = Markup(' data-watch="{}"')
 _TAG = Markup('<b class="lv-is-baseline">{}</b> ').format(words.BASELINE_TAG)
 _TEXT = Markup('<div class="lv-text" tabindex="0" role="group" aria-label="{label}"><p>{text}</p></div>')
 _EMPTY_TEXT = Markup('<div class="lv-text lv-quiet"><p>{text}</p></div>')
@@ -65,9 +67,15 @@ def live_head(live: LiveRun) -> str:
 
 def lanes(live: LiveRun) -> str:
     """All lanes, in plan order: the baseline first."""
-    return Markup('<section class="lv-lanes" aria-label="{}">{}</section>').format(
-        words.LANES_HEADING, EMPTY.join(_lane(lane, first=place == 0) for place, lane in enumerate(live.lanes))
-    )
+    watched = _WATCHED.format(live.id) if live.status == "running" and may_be_timed(live) else EMPTY
+    drawn = EMPTY.join(_lane(lane, first=place == 0) for place, lane in enumerate(live.lanes))
+    return _LANES.format(label=words.LANES_HEADING, watched=watched, drawn=drawn)
+
+
+def may_be_timed(live: LiveRun) -> bool:
+    """Whether timed turns may come at any moment: every one of them comes after the baseline is ready, which it is
+    once it has answered and scored."""
+    return any(lane.turns_done or lane.status in ("ready", "measured") for lane in live.lanes)
 
 
 def _lane(lane: Lane, *, first: bool) -> Markup:

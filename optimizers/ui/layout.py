@@ -69,7 +69,7 @@ class PromptStep:
 @dataclass(frozen=True)
 class RunView:
     """`id` lies in a hidden field, not in the session, so that it outlives the server. `seen` names what is shown;
-    `finished` is the id again once the run is over."""
+    `finished` is the id again once the run is over; `look` is pressed by the page itself when there is more to see."""
 
     id: gr.Textbox
     column: gr.Column
@@ -78,6 +78,7 @@ class RunView:
     table: gr.HTML
     stop: gr.Button
     new: gr.Button
+    look: gr.Button
     timer: gr.Timer
     seen: gr.State
     finished: gr.Textbox
@@ -336,6 +337,7 @@ def _run_view() -> RunView:
         table,
         stop,
         new,
+        gr.Button(visible="hidden", elem_id="lv-look"),
         gr.Timer(1.0, active=False),
         gr.State(""),
         gr.Textbox(visible="hidden", label="finished run", elem_id="lv-finished"),

@@ -6,7 +6,6 @@ reloaded attaches again by the id in its address.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
@@ -15,12 +14,13 @@ from optimizers import api, charts
 from optimizers.errors import LeversError
 from optimizers.results import LiveRun, Run
 from optimizers.schema import to_json
-from optimizers.ui import details_view, form, lanes, notes, results_view, texts, words
+from optimizers.ui import details_view, drawn, form, lanes, notes, results_view, texts, words
 
-# A poll costs the machine that is being measured some milliseconds. Twice a second reads well while the baseline first
-# answers, which is not timed; once it is ready, timed turns may come at any moment: once a second at the most.
+# A poll costs the machine that is being measured some tens of milliseconds. Twice a second reads well while the
+# baseline first answers, which is not timed. Once turns may be timed the page looks on by glimpse.js instead, and asks
+# for more when there is more; the timer is for a page in which that does not run.
 STREAMING_S = 0.5
-TIMED_S = 1.0
+TIMED_S = 10.0
 
 Updates = tuple[Any, ...]
 
@@ -46,8 +46,8 @@ def open_run(raw: Any) -> Updates:
         gr.Column(visible=False),
         gr.Column(visible=True),
         lanes.live_head(live),
-        "" if over else _lanes.of(live),  # a run that is over opens on its results, which hold the answers too
-        _table(live),
+        "" if over else drawn.LANES.of(live),  # a run that is over opens on its results, which hold the answers too
+        drawn.TABLE.of(live),
         _stop_button(over),
         gr.Timer(value=_interval_s(live), active=not over),
         _seen(live),
@@ -81,8 +81,8 @@ def poll(raw: Any, seen: Any) -> Updates:
     same_turns = turns == now.partition(":")[2] and not over
     return (
         lanes.live_head(live),
-        _lanes.of(live),
-        gr.skip() if same_turns else _table(live),
+        drawn.LANES.of(live),
+        gr.skip() if same_turns else drawn.TABLE.of(live),
         _stop_button(True) if over else gr.skip(),
         gr.skip() if same_turns else gr.Timer(value=_interval_s(live), active=not over),
         now,
@@ -105,17 +105,17 @@ def results(raw: Any, dark: Any) -> Updates:
     if run is None or not any(variant.latency for variant in run.variants):
         caveats = results_view.caveats(run) if run else ""
         return gr.Column(visible=False), caveats, gr.skip(), "", "", *[None, ""] * len(words.CHARTS)
-    drawn: list[Any] = []
+    figures: list[Any] = []
     for name in words.CHARTS:
         figure, rows = getattr(charts, name), getattr(charts, f"{name}_rows")
-        drawn += [figure(run, dark is True), results_view.rows(rows(run))]
+        figures += [figure(run, dark is True), results_view.rows(rows(run))]
     return (
         gr.Column(visible=True),
         results_view.caveats(run),
         gr.Dropdown(choices=texts.prompt_choices(run), value=0),
         texts.side_by_side(run, 0),
         details_view.details(run),
-        *drawn,
+        *figures,
     )
 
 
@@ -145,38 +145,8 @@ def _seen(live: LiveRun) -> str:
     return f"{live.version}:{sum(lane.turns_done for lane in live.lanes)}:{_interval_s(live)}"
 
 
-class _Drawn:
-    """What was drawn last, for all tabs that look at the same moment of the same run."""
-
-    def __init__(self, draw: Callable[[LiveRun], str]) -> None:
-        self._draw = draw
-        self._last: tuple[tuple[str, int, str], str] | None = None
-
-    def of(self, live: LiveRun) -> str:
-        """`live` as HTML."""
-        moment = live.id, live.version, live.status
-        last = self._last  # read once: another thread may replace it
-        if last is None or last[0] != moment:
-            last = self._last = moment, self._draw(live)
-        return last[1]
-
-
-def _table_html(live: LiveRun) -> str:
-    return results_view.table(live.run, final=live.status != "running") if live.run else ""
-
-
-_lanes = _Drawn(lanes.lanes)
-_tables = _Drawn(_table_html)
-
-
-def _table(live: LiveRun) -> str:
-    return _tables.of(live)
-
-
 def _interval_s(live: LiveRun) -> float:
-    # The baseline is ready once it has answered and scored; every timed turn comes after that.
-    timed = any(lane.turns_done or lane.status in ("ready", "measured") for lane in live.lanes)
-    return TIMED_S if timed else STREAMING_S
+    return TIMED_S if lanes.may_be_timed(live) else STREAMING_S
 
 
 def _stop_button(over: bool) -> Any:

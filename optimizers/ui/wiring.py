@@ -13,7 +13,7 @@ import gradio as gr
 from optimizers import api
 from optimizers.errors import UsageError
 from optimizers.settings import Settings
-from optimizers.ui import handlers, layout, notes, theme, watching, words
+from optimizers.ui import glimpse, handlers, layout, notes, theme, watching, words
 
 # The address follows the run, so that a reload finds it again; history is replaced, not grown.
 _PUT_RUN = """(id) => { const url = new URL(window.location.href);
@@ -61,7 +61,8 @@ def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
             server_port=served.port,
             theme=theme.theme(),
             css_paths=[theme.STYLESHEET],
-            head=_HEAD,
+            head=f"{_HEAD}<script>{glimpse.SCRIPT.read_text()}</script>",
+            app_kwargs={"routes": [glimpse.ROUTE]},
             footer_links=[],
             run_history=False,
             ssr_mode=False,
@@ -92,8 +93,8 @@ def _connect_model(demo: gr.Blocks, page: layout.Page) -> None:
     rows = page.techniques.rows
     cells = [cell for pair in zip(page.techniques.boxes, page.techniques.notes, strict=True) for cell in pair]
     model.ready.change(
-        lambda ready, *ticked: handlers.techniques_for(ready, rows, *ticked),
-        [model.ready, *page.techniques.boxes],
+        lambda ready: handlers.techniques_for(ready, rows),
+        model.ready,
         cells,
         **_QUIET,
     )
@@ -142,7 +143,7 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
     demo.load(lambda: notes.history(tuple(api.runs())), None, page.history, **_QUIET)
     run.id.change(None, run.id, None, js=_PUT_RUN)
     polled = [run.head, run.lanes, run.table, run.stop, run.timer, run.seen, run.finished]
-    run.timer.tick(watching.poll, [run.id, run.seen], polled, **_POLL)
+    gr.on([run.timer.tick, run.look.click], watching.poll, [run.id, run.seen], polled, **_POLL)
     run.stop.click(watching.stop, run.id, run.stop, **_QUIET)
     run.new.click(watching.close, None, _view_outputs(page), **_QUIET)
 

@@ -24,6 +24,7 @@ from optimizers.worker.decoding import Decoding
 from optimizers.worker.loading import Loaded
 
 _STREAM_EVERY_S = 0.25
+_TIMED_STREAM_EVERY_S = 1.0  # what is streamed while a request is timed is part of its time
 _FIRST_IDS = 4
 _FIRST_TOKENS = 3
 
@@ -53,12 +54,15 @@ class _Marks:
 class Streamer(BaseStreamer):  # type: ignore[misc]
     """Notes when each new token arrives on the host; now and then hands the answer so far to `show`."""
 
-    def __init__(self, stop_ids: frozenset[int], show: Callable[[list[int], int], None] | None) -> None:
+    def __init__(
+        self, stop_ids: frozenset[int], show: Callable[[list[int], int], None] | None, every_s: float = _STREAM_EVERY_S
+    ) -> None:
         self.ids: list[int] = []
         self.times: list[float] = []
         self.steps = 0
         self._stop_ids = stop_ids
         self._show = show
+        self._every_s = every_s
         self._prompt_seen = False
         self._natural: int | None = None
         self._shown_at = 0.0
@@ -76,7 +80,7 @@ class Streamer(BaseStreamer):  # type: ignore[misc]
                 self._natural = len(self.ids)
             self.ids.append(token)
             self.times.append(now)
-        if self._show is not None and now - self._shown_at >= _STREAM_EVERY_S:
+        if self._show is not None and now - self._shown_at >= self._every_s:
             self._shown_at = now
             self._show(self.natural_ids, len(self.ids))
 
@@ -126,7 +130,8 @@ class Generator:
         tokenized = time.perf_counter()
         prompt_ids = tuple(inputs["input_ids"][0].tolist())
         self.check_length(len(prompt_ids), max_new_tokens)
-        streamer = Streamer(loaded.stop_ids, None if show is None else lambda ids, count: show(self.text(ids), count))
+        shown = None if show is None else lambda ids, count: show(self.text(ids), count)
+        streamer = Streamer(loaded.stop_ids, shown, _STREAM_EVERY_S if processors else _TIMED_STREAM_EVERY_S)
         self.generate(inputs, max_new_tokens, processors, streamer)
         generated = time.perf_counter()
         text = self.text(streamer.natural_ids)

@@ -67,6 +67,12 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield from _scripted(tmp_path_factory.mktemp("hostile"), "--hostile")
 
 
+@pytest.fixture(scope="session")
+def slow_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A page whose runs take a minute and hold what must not run."""
+    yield from _scripted(tmp_path_factory.mktemp("slow"), "--hostile", "--seconds", "60")
+
+
 @pytest.fixture
 def real_page(tmp_path: Path) -> Iterator[Served]:
     port = free_port()

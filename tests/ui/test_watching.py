@@ -10,7 +10,7 @@ import pytest
 from scripted import Script
 
 from optimizers.results import Lane, LiveRun
-from optimizers.ui import lanes, watching
+from optimizers.ui import drawn, handlers, lanes, watching
 
 
 def lane(key: str, **changes: Any) -> Lane:
@@ -32,13 +32,13 @@ def polled(monkeypatch: pytest.MonkeyPatch, moment: LiveRun, seen: str = "") -> 
     [
         ((lane("a"), lane("b", status="waiting")), 0.5),
         ((lane("a", active=True), lane("b", status="waiting")), 0.5),  # its recorded answer: not timed
-        ((lane("a", status="ready"), lane("b")), 1.0),
-        ((lane("a", status="ready", active=True), lane("b", status="ready")), 1.0),  # the first timed turn
-        ((lane("a", status="ready", turns_done=1), lane("b", status="ready", active=True)), 1.0),
-        ((lane("a", status="measured", turns_done=6), lane("b")), 1.0),  # one at a time: the second loads
+        ((lane("a", status="ready"), lane("b")), 10.0),
+        ((lane("a", status="ready", active=True), lane("b", status="ready")), 10.0),  # the first timed turn
+        ((lane("a", status="ready", turns_done=1), lane("b", status="ready", active=True)), 10.0),
+        ((lane("a", status="measured", turns_done=6), lane("b")), 10.0),  # one at a time: the second loads
     ],
 )
-def test_once_timed_turns_may_come_the_page_asks_once_a_second_at_the_most(
+def test_once_timed_turns_may_come_the_page_asks_gradio_now_and_then_only(
     shown: tuple[Lane, ...], interval_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timer = polled(monkeypatch, live(*shown))[4]
@@ -55,21 +55,21 @@ def test_nothing_is_drawn_for_a_moment_that_was_seen(monkeypatch: pytest.MonkeyP
 
 
 def test_two_tabs_on_the_same_moment_cost_one_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[int] = []
+    versions: list[int] = []
 
     def counted(moment: LiveRun) -> str:
-        drawn.append(moment.version)
+        versions.append(moment.version)
         return lanes.lanes(moment)
 
-    monkeypatch.setattr(watching, "_lanes", watching._Drawn(counted))
+    monkeypatch.setattr(drawn, "LANES", drawn.Drawn(counted))
     moment = live(lane("a", status="ready", text="word"), version=8)
     first, second = (polled(monkeypatch, moment)[1] for _ in range(2))
     assert first == second and "word" in first
     later = polled(monkeypatch, live(lane("a", status="ready", text="word by word"), version=9))[1]
     assert "word by word" in later
-    assert drawn == [8, 9]
+    assert versions == [8, 9]
     polled(monkeypatch, replace(moment, id="run-2"))
-    assert drawn == [8, 9, 8]
+    assert versions == [8, 9, 8]
 
 
 def test_two_runs_that_stand_at_the_same_version_are_not_taken_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +77,13 @@ def test_two_runs_that_stand_at_the_same_version_are_not_taken_for_each_other(mo
     tables = [polled(monkeypatch, script.watch(run))[2] for run in ("between", "done", "ladder")]
     assert "Results so far" in tables[0] and "Results so far" not in tables[1]
     assert "This step" in tables[2] and "This step" not in tables[1]
+
+
+def test_another_model_leaves_ticks_alone_but_for_what_it_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script()
+    monkeypatch.setattr("optimizers.api.techniques", script.techniques)
+    rows = script.techniques().techniques
+    boxes = handlers.techniques_for("smollm2-135m", rows)[::2]
+    told = {row.id: box.constructor_args for row, box in zip(rows, boxes, strict=True)}
+    assert told["bf16"] == {"interactive": True}
+    assert told["bnb_nf4"] == {"interactive": False, "value": False}

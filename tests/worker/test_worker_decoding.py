@@ -61,6 +61,20 @@ def test_tokens_that_come_together_have_the_same_time_and_stop_where_the_first_s
     assert streamer.times == sorted(streamer.times)
 
 
+def test_text_is_shown_with_the_first_token_and_then_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from optimizers.worker import generating
+
+    clock = iter([10.0, 10.2, 10.6, 11.1, 11.2])
+    monkeypatch.setattr(generating.time, "perf_counter", lambda: next(clock))
+    shown: list[int] = []
+    streamer = generating.Streamer(frozenset(), lambda ids, count: shown.append(count), every_s=1.0)
+    for token in range(6):  # the first is the prompt's
+        streamer.put(torch.tensor([token]))
+    assert shown == [1, 4]
+
+
 @pytest.mark.parametrize(("longest", "tokens"), [(1, 64), (64, 64), (65, 128), (0, 64)])
 def test_static_caches_grow_in_steps_of_64(longest: int, tokens: int) -> None:
     from optimizers.worker.decoding import cache_tokens
