@@ -55,8 +55,8 @@ def on_the_page(browser: Browser, address: str, server: psutil.Process, tabs: in
     page = context.new_page()
     page.goto(address)
     page.wait_for_selector("#lv-compare:not([disabled])", timeout=WHOLE_RUN_MS)
-    for box in page.locator("[id^=lv-technique-] input[type=checkbox]:checked").all():
-        box.uncheck()
+    for name in api.usual():
+        page.uncheck(f"#lv-technique-{name} input")
     page.check(f"#lv-technique-{TECHNIQUE} input")
     page.wait_for_selector("#lv-estimate :text('2 variants')")
     page.click("#lv-compare:not([disabled])")
