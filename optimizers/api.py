@@ -137,12 +137,12 @@ def choose(
 
     `techniques` are stacks ("bf16", "bf16+torchao_int8_weight_only", "checkpoint=owner/name" for another model);
     without any, half precision and 8-bit weights are compared. `seconds` is a budget for the whole comparison in place
-    of `rounds`: they go on until every verdict is settled, at most so long. `threads` are what each variant computes
-    with (all usable cores): of several, the first is the plan's and the baseline's, and everything is compared with
-    each of the others too ("bf16+threads=1"). With `ways` "ladder" each step stands on top of the last, and stacks of
-    several techniques stay as written (planning.ladder). `text` names a file (UTF-8) on which quality is measured in
-    place of the packaged text, or is what `own_text` made of one; `kl_terms` "llama_cpp" leaves out of each KL
-    divergence what llama.cpp's perplexity tool leaves out. With `as_hosted` the baseline and the three that write
+    of `rounds`: they go on until every verdict on decoding speed is settled, at most so long. `threads` are what each
+    variant computes with (all usable cores): of several, the first is the plan's and the baseline's, and everything is
+    compared with each of the others too ("bf16+threads=1"). With `ways` "ladder" each step stands on top of the last,
+    and stacks of several techniques stay as written (planning.ladder). `text` names a file (UTF-8) on which quality is
+    measured in place of the packaged text, or is what `own_text` made of one; `kl_terms` "llama_cpp" leaves out of each
+    KL divergence what llama.cpp's perplexity tool leaves out. With `as_hosted` the baseline and the three that write
     fastest are timed again while another program keeps one core busy. Raises ChoiceError; of its kinds TextError for
     the text, ThreadsError for `threads`."""
     counts = planning.thread_counts(threads)

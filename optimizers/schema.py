@@ -218,7 +218,7 @@ class Memory:
     mark, reset between phases; None where it cannot be read. "cuda": bytes allocated by PyTorch on the GPU; then
     `reserved_peak_bytes` is the most that its allocator held, `process_bytes` all that the driver counts for the
     process (NVML), its CUDA context included, and `others_bytes` what it counts for programs other than this one.
-    `saved_bytes` is the file that torch.save writes of the model's state, None where it was not asked for."""
+    `saved_bytes` is the file that torch.save writes of the model's state, None of a graph or if not asked for."""
 
     weights_bytes: int
     disk_bytes: int

@@ -42,7 +42,7 @@ LAST_PORT = 65_535
 @dataclass(frozen=True)
 class Settings:
     """What the environment says. `memory_bytes` is None when the machine's free memory decides, `port` when any will do
-    that is free from 7860 on."""
+    that is free from 7860 on. `unread` are sentences about what the environment says and cannot be read."""
 
     cache: Path
     runs: Path
@@ -52,6 +52,7 @@ class Settings:
     hosted: bool
     host: str
     port: int | None
+    unread: tuple[str, ...] = ()
 
 
 def settings(environment: Mapping[str, str] | None = None) -> Settings:
@@ -60,15 +61,25 @@ def settings(environment: Mapping[str, str] | None = None) -> Settings:
     hosted = "SPACE_ID" in env
     default_cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "levers"
     cache = Path(env.get("LEVERS_CACHE") or default_cache).expanduser().absolute()
+    memory_bytes, port = _whole(env.get("LEVERS_MEMORY_BYTES")), _port(env.get("LEVERS_PORT"))
+    numbers = {
+        "LEVERS_MEMORY_BYTES": (memory_bytes, "whole number of bytes"),
+        "LEVERS_PORT": (port, f"port (1 to {LAST_PORT})"),
+    }
     return Settings(
         cache=cache,
         runs=Path(env.get("LEVERS_RUNS") or cache / "runs").expanduser().absolute(),
-        memory_bytes=_whole(env.get("LEVERS_MEMORY_BYTES")),
+        memory_bytes=memory_bytes,
         allow_folders=env.get("LEVERS_ALLOW_FOLDERS", "0" if hosted else "1") == "1",
         allow_engines=env.get("LEVERS_ALLOW_ENGINES", "0" if hosted else "1") == "1",
         hosted=hosted,
         host=env.get("LEVERS_HOST") or ("0.0.0.0" if hosted else "127.0.0.1"),
-        port=_port(env.get("LEVERS_PORT")),
+        port=port,
+        unread=tuple(
+            f"{name} is no {what}, so it counts as absent."
+            for name, (value, what) in numbers.items()
+            if env.get(name) and value is None
+        ),
     )
 
 

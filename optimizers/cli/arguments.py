@@ -55,7 +55,7 @@ def _compare(compare: argparse.ArgumentParser) -> None:
     add("--max-new-tokens", type=int, default=api.DEFAULT_TOKENS, metavar="N", help="tokens an answer (%(default)s)")
     length = compare.add_mutually_exclusive_group()
     length.add_argument("--rounds", type=int, default=api.DEFAULT_ROUNDS, metavar="N", help="rounds (%(default)s)")
-    budget = "a budget for it all, in place of rounds: they go on until every verdict is settled, at most so long"
+    budget = "a budget for it all, in place of rounds: these go on until every verdict on decoding speed is settled"
     length.add_argument("--seconds", type=float, metavar="S", help=budget)
     text = "measure quality on this text (UTF-8), in place of the packaged one"
     add("--text", type=Path, metavar="FILE", help=text)

@@ -23,7 +23,7 @@ from optimizers.manager.member import Member
 from optimizers.manager.rounds import Rounds
 from optimizers.manager.turns import Pace
 from optimizers.planning import known
-from optimizers.schema import FINAL_STATUSES, Checkpoint, Plan, RunStatus, Variant
+from optimizers.schema import FINAL_STATUSES, Checkpoint, Plan, Promise, RunStatus
 from optimizers.scores import OwnText
 from optimizers.settings import OWN_TEXT_POSITIONS, TEXT_POSITIONS, TIMED_TEXT_POSITIONS
 from optimizers.tasks import text_generation
@@ -59,10 +59,11 @@ class Conductor:
         self._second = Member(board, first, replica=True)
         everyone = (self._baseline, *self._others, self._second)
         self._first_tokens = min(FIRST_TOKENS, self._work.max_new_tokens)  # no request is longer than what fits
-        self._pace = Pace(board.plan, [member.name for member in everyone])
         kept = PROFILED_ROUNDS + (LOADED_ROUNDS * ROUNDS_OF_A_LOADED_ONE if self._work.as_hosted else 0)
-        self._rounds = Rounds(board, self._pace, self._guarded, kept, expected_s(board.plan))
+        self._pace = Pace(board.plan, [member.name for member in everyone], kept, expected_s(board.plan))
+        self._rounds = Rounds(board, self._pace, self._guarded)
         self._hosted = HostedRounds(board, self._pace, self._guarded)
+        self._weighed = saved_files(board.plan)
         self._passages: tuple[protocol.Passage, ...] = ()
         self._stretches = _stretches(board.plan)
         self._reference = protocol.Reference(str(board.folder.reference), 1, 0, 0)
@@ -129,7 +130,7 @@ class Conductor:
             member.score(text, self._reference, write=True)
         if self._stretches:
             member.score_text(self._stretches)
-        member.memory(any(map(_weighed_saved, self._plan.variants)))
+        member.memory(member.key in self._weighed)
         self._passages = (*self._passages, *text)
         member.status("ready")
         return True
@@ -171,7 +172,7 @@ class Conductor:
             member.score_text(self._stretches)
         taken = member.census()
         if taken.obstacle is None:
-            member.memory(_weighed_saved(member.variant))
+            member.memory(member.key in self._weighed)
             member.status("ready")
             return True
         member.status("not_applied", taken.obstacle.reason, taken.obstacle.remedy)
@@ -195,8 +196,7 @@ class Conductor:
             self._prepared(member, self._get_ready)
         members = [member for member in (self._baseline, *others) if member.alive]
         self._rounds.play(members)
-        if self._work.as_hosted:
-            self._hosted.play(self._leading(members))
+        self._play_hosted(members)
         self._board.live.stage("seeing where the time goes")
         for member in members:
             self._finish(member)
@@ -211,10 +211,15 @@ class Conductor:
                 self._guarded(member, self._load)
             if member is self._baseline or self._prepared(member, self._get_ready):
                 self._rounds.play([member], place / len(everyone))
-                if self._work.as_hosted:
-                    self._hosted.play([member])
+                self._play_hosted([member])
                 self._finish(member)
-            member.close()
+
+    def _play_hosted(self, members: Sequence[Member]) -> None:
+        """Those of these members who lead answer once more with one core busy, where that is asked for."""
+        if self._work.as_hosted:
+            self._hosted.play(self._leading(members) if self._plan.resident else members)
+            for member in members:
+                self._pace.keeps(member.name, PROFILED_ROUNDS)
 
     def _leading(self, members: Sequence[Member]) -> list[Member]:
         """The baseline, its second process and those that write fastest so far, of these."""
@@ -223,7 +228,8 @@ class Conductor:
         return [member for member in alive if member.key in keys]
 
     def _measure_machine(self) -> None:
-        """What this machine can do at most, for the figures to be held against. All turns are over."""
+        """What this machine can do at most, for the figures to be held against. All turns are over, and no worker holds
+        memory any more."""
         self._must_go_on()
         self._board.live.stage("measuring what this machine can do at most")
         found = machine_limits(self._plan, self._must_go_on)
@@ -238,9 +244,12 @@ class Conductor:
         self._board.live.progress(self._pace.share_done(), self._pace.left_s())
 
     def _finish(self, member: Member) -> None:
-        """The last words of a measured variant: what memory it came to, and where its time goes."""
+        """The last words of a measured variant: what memory it came to, and where its time goes. Then it ends."""
         if member.alive and not member.replica:
             self._guarded(member, self._last_words)
+        member.close()
+        self._pace.keeps(member.name, 0)
+        self._show_progress()
 
     def _last_words(self, member: Member) -> bool:
         member.memory()
@@ -248,8 +257,10 @@ class Conductor:
             member.census()  # once more, for what was compiled during the rounds
         try:
             member.profile(self._work.prompts[0], self._work.max_new_tokens)
-        except WorkerError:  # everything else is measured, and stays so
+        except WorkerError as error:  # everything else is measured, and stays so
             member.close(0.0)
+            text = f"Where its time goes is not known, because it failed while that was looked at. {error.reason}"
+            self._board.say(member.key, protocol.Noted(text))
         member.status("measured")
         return True
 
@@ -366,6 +377,13 @@ def _shortest(checkpoints: Sequence[Checkpoint]) -> int:
     return min((checkpoint.context_length for checkpoint in checkpoints if checkpoint.context_length), default=0)
 
 
-def _weighed_saved(variant: Variant) -> bool:
-    """Whether a promise is about the size of its saved file."""
-    return any(promise.metric == "saved_bytes" for promise in variant.promises)
+def saved_files(plan: Plan) -> frozenset[str]:
+    """The keys of those whose saved file is weighed: each variant with a promise about it, and what that promise is
+    judged against."""
+    asked = [(variant, promise) for variant in plan.variants for promise in variant.promises]
+    both = [(variant.key, promise.against or plan.baseline) for variant, promise in asked if _of_file(promise)]
+    return frozenset(key for pair in both for key in pair)
+
+
+def _of_file(promise: Promise) -> bool:
+    return promise.metric == "saved_bytes"

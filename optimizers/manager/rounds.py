@@ -1,10 +1,10 @@
 """The timed part: rounds of turns, one request each, disturbed ones repeated.
 
 Covers who answers what, the samples, and when the rounds are over. A number of rounds is played by everybody. Under a
-time budget, where all are loaded, rounds go on until every verdict is settled or the budget is spent, and a settled
-variant plays in one round of three; where they run one after another, each has its share of the budget and none is
-settled early, since A' comes last. While a turn runs nothing else of this program computes; what has to be computed is
-computed between rounds.
+time budget, where all are loaded, rounds go on until every verdict on decoding speed is settled or the budget is spent,
+and the settled variants play in one round of three; where they run one after another, each has its share of the budget
+and none is settled early, since A' comes last. While a turn runs nothing else of this program computes; what has to be
+computed is computed between rounds.
 """
 
 from __future__ import annotations
@@ -28,26 +28,24 @@ Guard = Callable[[Member, Callable[[Member], bool]], bool]
 
 
 class Rounds:
-    """Plays rounds. `guarded` runs a member's part and turns its failure into a row, not an end; `kept` is the time
-    for what comes after, in rounds, that is kept from a budget, and `after_s` the seconds of it that are no rounds."""
+    """Plays rounds. `guarded` runs a member's part and turns its failure into a row, not an end; `pace` knows the time
+    for what comes after, which is kept from a budget."""
 
-    def __init__(self, board: Board, pace: Pace, guarded: Guard, kept: int = 0, after_s: float = 0.0) -> None:
+    def __init__(self, board: Board, pace: Pace, guarded: Guard) -> None:
         self._board = board
         self._work = board.plan.choice.workload
         self._pace = pace
         self._guarded = guarded
-        self._kept = kept
-        self._after_s = after_s
         self._rates: dict[str, list[float]] = {}
         self._turns: dict[str, int] = {}
         self._coming = 0
-        self._settling = Settling(board.plan.baseline)
+        self._settling = Settling(board.plan.baseline, alone=len(board.plan.variants) == 1)
         self._adapts = self._work.seconds is not None and board.plan.resident
         self._most = self._work.rounds if self._work.seconds is None else MAX_ROUNDS
 
     def play(self, members: Sequence[Member], share: float = 1.0) -> None:
-        """Rounds of these members until the number asked for, until every verdict is settled, or until `share` of the
-        budget is spent.
+        """Rounds of these members until the number asked for, until every verdict on decoding speed is settled or no
+        variant is left to judge, or until `share` of the budget is spent.
 
         A round is only begun when it should fit, and then played to its end, so that every pair is whole; the first
         is always played. Those who play later play at most as many as the first did."""
@@ -77,8 +75,7 @@ class Rounds:
 
     def _ending_s(self, members: Sequence[Member]) -> float:
         """Seconds of what comes after the rounds."""
-        names = [member.name for member in members if member.alive and not member.replica]
-        return self._after_s + self._kept * self._pace.round_s(names)
+        return self._pace.ending_s([member.name for member in members if member.alive])
 
     def _plays(self, member: Member, number: int) -> bool:
         return member.alive and self._settling.has_turn(member.key, number)
@@ -148,8 +145,8 @@ class Rounds:
         if self._work.seconds is None:
             return f"round {number + 1} of {self._most}"
         judged = self._settling.judged
-        settled = f", {judged - len(self._settling.open)} of {judged} verdicts settled" if judged else ""
-        return f"round {number + 1}{settled}"
+        settled = judged - len(self._settling.open)
+        return f"round {number + 1}" + (f", {settled} of {judged} verdicts on decoding speed settled" if judged else "")
 
     def _close(self, members: Sequence[Member], done: int) -> None:
         """The rounds are over: under a budget, why, in words."""
@@ -168,8 +165,10 @@ class Rounds:
 def _why_over(done: int, elapsed_s: float, budget_s: float, settling: Settling) -> str:
     """Why the rounds under a budget ended, as a sentence."""
     after = f"after {done} {'round' if done == 1 else 'rounds'}, {elapsed_s:.0f} s of {budget_s:g} s"
+    if settling.over and not settling.judged:
+        return f"The rounds ended {after}: no variant was left to hold against the baseline."
     if settling.over:
-        return f"Every verdict on speed was settled {after}, so no more were played."
+        return f"Every verdict on decoding speed was settled {after}, so no more were played."
     why = "no run has more" if done == MAX_ROUNDS else "another would not have fit"
     still = f"; not settled by then: {', '.join(settling.open)}" if settling.open else ""
     return f"The rounds ended {after}: {why}{still}."

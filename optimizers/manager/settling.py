@@ -1,4 +1,4 @@
-"""Whose verdict is settled while a run goes on, and who therefore plays in a round.
+"""Whose verdict on decoding speed is settled while a run goes on, and who therefore plays in a round.
 
 Covers remembering the samples and asking the rule (`analysis/effort.py`), between rounds, never while a turn runs.
 """
@@ -16,8 +16,11 @@ EVERY = 3
 class Settling:
     """The baseline and its second process are held to nothing: they play in every round, so that pairs are whole."""
 
-    def __init__(self, baseline: str) -> None:
+    def __init__(self, baseline: str, alone: bool = False) -> None:
+        """`alone` says that nobody but the baseline was to be measured: then nothing is ever over."""
         self._baseline = baseline
+        self._alone = alone
+        self._looked = False
         self._rounds: dict[tuple[str, bool], dict[int, Sample]] = {}
         self._judged: tuple[str, ...] = ()
         self._settled: frozenset[str] = frozenset()
@@ -28,6 +31,7 @@ class Settling:
 
     def look(self, playing: Sequence[str]) -> None:
         """Judge those who still play, by key. What was settled may be so no more: the floor and the machine drift."""
+        self._looked = True
         base, again = self._of(self._baseline), self._of(self._baseline, True)
         self._judged = tuple(dict.fromkeys(key for key in playing if key != self._baseline))
         self._settled = frozenset(key for key in self._judged if effort.settled(self._of(key), base, again))
@@ -44,8 +48,8 @@ class Settling:
 
     @property
     def over(self) -> bool:
-        """Whether there was something to settle, and all of it is."""
-        return bool(self._judged) and not self.open
+        """Whether all that there was to settle is, or is out."""
+        return self._looked and not self._alone and not self.open
 
     def share(self, key: str) -> float:
         """The part of the coming rounds that this one plays in."""
@@ -54,12 +58,9 @@ class Settling:
     def has_turn(self, key: str, number: int) -> bool:
         """Whether this one plays in round `number`: everybody does but the settled, who play in one of three rounds.
 
-        It is another of the three each time, so that they do not meet the same prompt for ever, and another for each
-        of them, so that rounds stay about as long."""
-        if key not in self._settled:
-            return True
-        place = self._judged.index(key)
-        return number % EVERY == (number // EVERY + place) % EVERY
+        It is another of the three each time, so that they do not meet the same prompt for ever, and the same for all
+        of them, so that they can be held against each other: by the steps of a ladder, by promises."""
+        return key not in self._settled or number % EVERY == number // EVERY % EVERY
 
     def _of(self, key: str, replica: bool = False) -> dict[int, Sample]:
         return self._rounds.setdefault((key, replica), {})

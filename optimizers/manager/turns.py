@@ -47,13 +47,18 @@ class Pace:
 
     A member is named by its variant's key, the baseline's second process by a name of its own."""
 
-    def __init__(self, plan: Plan, names: Sequence[str]) -> None:
+    def __init__(self, plan: Plan, names: Sequence[str], kept: int = 0, after_s: float = 0.0) -> None:
+        """`kept` is how long what comes after the rounds of each variant takes, in rounds, and `after_s` the seconds
+        of what comes at the very end."""
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._names = tuple(names)
         self._budget = plan.choice.workload.seconds
         self._rounds = plan.choice.workload.rounds
-        self._planned_s = plan.estimate_s
+        self._planned_s = max(0.0, plan.estimate_s - after_s)
+        self._planned_turns = len(names) * self._rounds + kept * len(plan.variants)
+        self._kept = {variant.key: kept for variant in plan.variants}
+        self._after_s = after_s
         self._out: set[str] = set()
         self._prepared: set[str] = set()
         self._answered_first = False
@@ -70,18 +75,23 @@ class Pace:
         with self._lock:
             self._answered_first = True
 
-    def prepared(self, name: str, fit: bool) -> int:
-        """A member is ready for its turns, or out; how many of them are through by now."""
+    def prepared(self, name: str, fit: bool) -> None:
+        """A member is ready for its turns, or out."""
         with self._lock:
             self._prepared.add(name)
             if not fit:
                 self._out.add(name)
-            return len(self._prepared)
 
     def out(self, name: str) -> None:
         """A member takes no more turns."""
         with self._lock:
             self._out.add(name)
+
+    def keeps(self, name: str, rounds: int) -> None:
+        """What is still to come after the rounds of this variant takes as long as so many of them."""
+        with self._lock:
+            if name in self._kept:
+                self._kept[name] = rounds
 
     def took(self, name: str, seconds: float) -> None:
         """One turn took so long, repetitions included."""
@@ -97,6 +107,11 @@ class Pace:
         """What one round of these members takes."""
         with self._lock:
             return sum(self._turn_s(name) for name in names)
+
+    def ending_s(self, names: Sequence[str]) -> float:
+        """What comes after the rounds of these members."""
+        with self._lock:
+            return self._ending_s(names)
 
     def left_s(self) -> float:
         """What everything that is left will take; under a budget at the most."""
@@ -128,7 +143,11 @@ class Pace:
         for name in self._names:
             if name not in self._out:
                 turns += self._turn_s(name) * max(0, self._rounds - len(self._turns.get(name, ())))
-        return each * len(waiting) + turns
+        return each * len(waiting) + turns + self._ending_s(self._names)
+
+    def _ending_s(self, names: Sequence[str]) -> float:
+        going = [name for name in names if name not in self._out]
+        return self._after_s + sum(self._kept.get(name, 0) * self._turn_s(name) for name in going)
 
     def _turn_s(self, name: str) -> float:
         """What a turn of this member takes: its own median, else everybody's, else what was planned."""
@@ -136,4 +155,4 @@ class Pace:
             return statistics.median(self._turns[name])
         if self._turns:
             return statistics.median(value for values in self._turns.values() for value in values)
-        return 0.5 * self._planned_s / (len(self._names) * self._rounds)
+        return 0.5 * self._planned_s / self._planned_turns

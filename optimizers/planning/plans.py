@@ -25,6 +25,7 @@ from optimizers.planning.stacks import (
     parse_stack,
     plain_baseline,
     read_stack,
+    slots_of,
 )
 from optimizers.planning.ways import below
 from optimizers.schema import Checkpoint, Choice, Device, Machine, Obstacle, Plan, Promise, Skipped, Variant, Workload
@@ -232,12 +233,15 @@ def _promises(
     named: Iterable[Technique], techniques: tuple[str, ...], baseline: tuple[str, ...], own: tuple[str, ...]
 ) -> Iterator[Promise]:
     """What the techniques of a stack promise, each to be judged against the same stack without it. What another brings
-    along cannot be left out, so nothing is judged of it."""
+    along cannot be left out, so nothing is judged of it; nor where the baseline would put more in its place than it
+    leaves open (another runtime under a technique of PyTorch's)."""
     for technique in named:
         rest = tuple(name for name in techniques if name not in (technique.id, *technique.brings))
-        without = key_of(completed(rest, own))
-        if without != key_of(techniques):
-            against = None if without == key_of(baseline) else without
+        without = completed(rest, own)
+        opened = {slot for gone in known(set(techniques) - set(rest)) for slot in slots_of(gone)}
+        filled = {slot for new in known(set(without) - set(techniques)) for slot in slots_of(new)}
+        if key_of(without) != key_of(techniques) and filled <= opened:
+            against = None if key_of(without) == key_of(baseline) else key_of(without)
             yield from (replace(promise, against=against) for promise in technique.promises)
 
 

@@ -26,12 +26,14 @@ PREFILL_S_PER_PARAMETER = 2.1e-11
 MOST_USEFUL_THREADS = 8
 LOADED_SLOWDOWN = 2.0
 COMPILER_BYTES = 500_000_000
+SCORE_BYTES = 4
+LEAST_HEAD_WIDTH = 64
 
 
 def process_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint, workload: Workload) -> int:
     """Peak bytes of one process: libraries, weights (and, under a quantizer, the unquantized ones that it starts from),
-    the key-value cache of one request (as if no heads were shared), logits of one window with their softmax, and the
-    compiler where there is one."""
+    the key-value cache of one request (as if no heads were shared), logits of one window with their softmax, the scores
+    of attention where they are not computed piece by piece, and the compiler where there is one."""
     loaded, kept = _weights(techniques, checkpoint)
     element = _element_bytes(techniques, checkpoint)
     window = _window(checkpoint, workload)
@@ -39,7 +41,15 @@ def process_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint, workl
     cache = 2 * checkpoint.layers * checkpoint.hidden_size * tokens * element
     logits = 2 * LOGIT_BYTES * checkpoint.vocab_size * window
     compiler = COMPILER_BYTES if _compiles(techniques) else 0
-    return int(RUNTIME_BYTES + max(loaded, kept) + cache + logits + compiler)
+    scores = _score_bytes(checkpoint, window) if any(technique.holds_scores for technique in techniques) else 0
+    return int(RUNTIME_BYTES + max(loaded, kept) + cache + logits + scores + compiler)
+
+
+def _score_bytes(checkpoint: Checkpoint, window: int) -> int:
+    """Bytes of one layer's scores of each position for each, in all heads, and of their softmax; heads are taken to be
+    64 wide, as few are narrower."""
+    heads = max(1, checkpoint.hidden_size // LEAST_HEAD_WIDTH)
+    return 2 * heads * window * window * SCORE_BYTES
 
 
 def _window(checkpoint: Checkpoint, workload: Workload) -> int:

@@ -99,7 +99,7 @@ def key_of(techniques: Sequence[str]) -> str:
     """The stable name of a completed stack: its ids in slot order, joined by plus signs, after "stored" where the
     precision is left as it is stored, which no id says."""
     named = in_slot_order(techniques)
-    precise = any("precision" in _slots(technique) for technique in known(named))
+    precise = any("precision" in slots_of(technique) for technique in known(named))
     return "+".join(named if precise else (STORED, *named))
 
 
@@ -124,8 +124,8 @@ def filling(baseline: tuple[str, ...], checkpoint: Checkpoint) -> tuple[str, ...
 def completed(stack: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
     """The stack with what its techniques bring along, and the baseline's technique in each slot still open."""
     stack = _with_brought(stack)
-    taken = {slot for technique in known(stack) for slot in _slots(technique)}
-    added = [technique.id for technique in known(own) if not taken & set(_slots(technique))]
+    taken = {slot for technique in known(stack) for slot in slots_of(technique)}
+    added = [technique.id for technique in known(own) if not taken & set(slots_of(technique))]
     return in_slot_order((*stack, *added))
 
 
@@ -134,13 +134,14 @@ def _with_brought(stack: tuple[str, ...]) -> tuple[str, ...]:
     registry = all_techniques()
     found = list(known(stack))
     for name in (name for technique in known(stack) for name in technique.brings):
-        taken = {slot for technique in found for slot in _slots(technique)}
-        if name in registry and not taken & set(_slots(registry[name])):
+        taken = {slot for technique in found for slot in slots_of(technique)}
+        if name in registry and not taken & set(slots_of(registry[name])):
             found.append(registry[name])
     return in_slot_order(technique.id for technique in found)
 
 
-def _slots(technique: Technique) -> tuple[Slot, ...]:
+def slots_of(technique: Technique) -> tuple[Slot, ...]:
+    """The places in a stack that a technique takes."""
     return (technique.slot, *technique.also_fills)
 
 
@@ -172,7 +173,7 @@ def _technique(name: str, beside_checkpoint: bool = False) -> Technique:
 def _one_per_slot(techniques: list[Technique], text: str) -> None:
     holder: dict[Slot, str] = {}
     for technique in techniques:
-        for slot in _slots(technique):
+        for slot in slots_of(technique):
             if slot in holder:
                 raise ChoiceError(
                     f"The stack {shown(text)} names two techniques for {slot}: {holder[slot]} and {technique.id}.",

@@ -5,7 +5,7 @@ Covers names, numbers and what such a variant is judged against. Giving a proces
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from optimizers import settings
@@ -17,7 +17,7 @@ from optimizers.schema import Machine, Obstacle, Variant
 def counted(threads: int | Sequence[int] | None) -> tuple[int, ...]:
     """The counts asked for, the plan's first; none where all usable cores are meant. Raises ThreadsError for what is no
     whole number, and for one that is named twice."""
-    given = () if threads is None else (threads,) if isinstance(threads, int) else tuple(threads)
+    given = () if threads is None else tuple(threads) if isinstance(threads, Iterable) else (threads,)
     if any(isinstance(count, bool) or not isinstance(count, int) for count in given):
         raise ThreadsError("The thread counts are not all whole numbers.", "Give numbers, such as 2, 1.")
     for count in given:

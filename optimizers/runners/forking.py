@@ -42,6 +42,7 @@ class Forked:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.code: Future[int] = Future()
+        self.orphaned = False  # whether it ended because the process that forked it did
 
     def poll(self) -> int | None:
         """Its exit code, minus its signal, or None while it runs."""
@@ -86,8 +87,12 @@ class ForkServer:
         with self._lock:
             if not self.usable:
                 raise OSError(errno.ESRCH, "the process that forks has ended")
-            socket.send_fds(self._channel, [request], [commands, events, printing])
-            self._asked.append(asked)
+            self._asked.append(asked)  # first: the answer may be here before the sending has returned
+            try:
+                socket.send_fds(self._channel, [request], [commands, events, printing])
+            except OSError:
+                self._asked.pop()
+                raise
         try:
             return asked.result(FORK_TIMEOUT_S)
         except TimeoutError:
@@ -107,7 +112,7 @@ class ForkServer:
 
     def _listen(self) -> None:
         """Take what it says, to its end."""
-        with contextlib.suppress(OSError, ValueError, KeyError, IndexError, TypeError):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             while data := self._channel.recv(MESSAGE_BYTES):
                 self._take(json.loads(data))
         self.close()
@@ -117,6 +122,7 @@ class ForkServer:
         for asked in self._asked:
             asked.set_exception(OSError(errno.ESRCH, "the process that forks has ended"))
         for worker in self._workers.values():  # the kernel ends each of them with its parent
+            worker.orphaned = True
             worker.code.set_result(-signal.SIGKILL)
         self.settled.set()
 
@@ -127,12 +133,18 @@ class ForkServer:
         elif "pid" in message:
             worker = Forked(int(message["pid"]))
             self._workers[worker.pid] = worker
-            self._asked.popleft().set_result(worker)
+            self._first_asked().set_result(worker)
         elif "refused" in message:
             number = int(message["refused"])
-            self._asked.popleft().set_exception(OSError(number, os.strerror(number)))
+            self._first_asked().set_exception(OSError(number, os.strerror(number)))
         else:
             self._workers.pop(int(message["ended"])).code.set_result(int(message["code"]))
+
+    def _first_asked(self) -> Future[Forked]:
+        """Who has waited longest for an answer. Raises ValueError when nobody waits for one."""
+        if not self._asked:
+            raise ValueError("an answer that nobody asked for")
+        return self._asked.popleft()
 
 
 _servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
@@ -175,5 +187,7 @@ def _is_late(name: str) -> bool:
 
 @atexit.register
 def _close_all() -> None:
-    for server in _servers.values():
+    with _lock:
+        servers = list(_servers.values())
+    for server in servers:
         server.close()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from optimizers.errors import WorkerError
 from optimizers.protocol import Command, WorkerEvent, line
-from optimizers.runners.forking import ForkServer
+from optimizers.runners.forking import Forked, ForkServer
 from optimizers.runners.logs import Log
 from optimizers.runners.starting import Process, start_worker
 from optimizers.schema import from_json
@@ -28,6 +28,10 @@ from optimizers.settings import EXIT_GRACE_S
 LONGEST_LINE = 64 << 20
 CHUNK_BYTES = 1 << 16
 LAST_WORDS_S = 1.0
+_ORPHANED = (
+    "Its worker process ended because the process that it was forked from ended, perhaps because memory ran out.",
+    "Run the comparison again; if it happens again, close other programs or compare fewer variants at once.",
+)
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,8 @@ class Worker:
         self._sweep()
         if not self._closing:
             self._pump.join(LAST_WORDS_S)
+        if isinstance(self._process, Forked) and self._process.orphaned:
+            return Gone(*_ORPHANED)
         return Gone(*_ending(code))
 
 

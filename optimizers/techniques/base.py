@@ -122,6 +122,7 @@ class Technique:
     explain: what an error message of its library means, None when it is not one that it knows. Pure.
     linear_bytes: predicted bytes per weight of a linear layer, None where the precision decides; `element_bytes` is
         what a precision stores per value.
+    holds_scores: attention's scores of every position for every other are in memory at once.
     slow_to_prepare: goes to the end of a plan so that it holds up nobody.
     engine: the engine (`engines/`) in whose environment its worker runs, None for the program's own.
     conflicts: technique id to the sentence that says why the two do not go together.
@@ -144,6 +145,7 @@ class Technique:
     verify: Callable[[Census, Checkpoint], Obstacle | None] = _applied
     linear_bytes: float | None = None
     element_bytes: float | None = None
+    holds_scores: bool = False
     slow_to_prepare: bool = False
     engine: str | None = None
     conflicts: Mapping[str, str] = field(default_factory=dict)

@@ -17,5 +17,6 @@ TECHNIQUE = Technique(
     summary="Attention computed step by step, the way its formula reads; no fused kernel.",
     promises=(),
     options=_options,
+    holds_scores=True,
     verify=attention_ran("eager", "Plain attention"),
 )

@@ -109,6 +109,7 @@ TECHNIQUE = Technique(
     options=_options,
     load=_load,
     verify=graph_ran(quantized=False),
+    holds_scores=True,
     slow_to_prepare=True,
     effort=Effort(once_s_per_parameter=_EXPORT_S_PER_PARAMETER),
     engine=_ENGINE,

@@ -5,6 +5,7 @@ Polls take no place in the queue, so that tabs which watch never block each othe
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import Any
 
@@ -35,6 +36,8 @@ _HEAD = """<script>(() => { const root = document.documentElement.classList, sen
     (answer) => { root.remove('lv-offline'); return answer; },
     (error) => { if (error.name !== 'AbortError') { root.add('lv-offline'); } throw error; }); })();</script>"""
 
+_logger = logging.getLogger(__name__)
+
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 _POLL: dict[str, Any] = {**_QUIET, "queue": False, "trigger_mode": "once"}
 
@@ -53,7 +56,9 @@ def build() -> gr.Blocks:
 
 def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
     """Serve the page where the settings say. `more` goes to Blocks.launch (tests pass prevent_thread_lock). Raises
-    UsageError when nothing can be served there."""
+    UsageError when nothing can be served there; what cannot be read of the settings is said in the log."""
+    for sentence in served.unread:
+        _logger.warning(sentence)
     demo.queue(default_concurrency_limit=16, max_size=256)
     try:
         return demo.launch(
@@ -77,7 +82,8 @@ def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
     except OSError as error:  # what Gradio raises when the port, or every port that it tried, is taken
         asked = f"port {served.port}" if served.port else "any port from 7860 on"
         raise UsageError(
-            f"The page cannot be served at {served.host} on {asked}: it is taken, or not for this program to use.",
+            f"The page cannot be served at {served.host} on {asked}: it is taken, or not for this program to use "
+            f"({error.strerror or str(error).split('. ')[0]}).",
             "End what listens there, or name another place by LEVERS_PORT and LEVERS_HOST.",
         ) from error
 

@@ -19,6 +19,7 @@ from optimizers.worker.generating import Generator
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 _LATENT = "kv_lora_rank"  # keys and values kept in another form
 _FULL = "full_attention"
+_MASKS = "bool"  # not weights: what is read of them does not grow with the model
 
 
 def count(generator: Generator) -> Demand | None:
@@ -38,10 +39,11 @@ def count(generator: Generator) -> Demand | None:
 
 
 def _weights_read(model: Any) -> int:
-    """All weights as stored, but of each table of embeddings one row, unless the output head reads it as a whole."""
+    """All weights as stored, but of each table of embeddings one row, unless the output head reads it as a whole; masks
+    are none."""
     if isinstance(model, GraphBacked):
         return facts.read(model.graph.folder).read_bytes
-    total = sum(census.bytes_by_dtype(model).values())
+    total = sum(size for name, size in census.bytes_by_dtype(model).items() if name != _MASKS)
     head = getattr(model.get_output_embeddings(), "weight", None)
     for module in model.modules():
         if isinstance(module, torch.nn.Embedding) and module.weight is not head:
@@ -62,4 +64,12 @@ def _values_kept(config: Any) -> int:
     heads = int(getattr(config, "num_attention_heads", 0) or 0)
     hidden = int(getattr(config, "hidden_size", 0) or 0)
     width = getattr(config, "head_dim", None) or (hidden // heads if heads else 0)
-    return 2 * layers * int(getattr(config, "num_key_value_heads", None) or heads) * int(width)
+    return 2 * layers * (_shared_heads(config) or heads) * int(width)
+
+
+def _shared_heads(config: Any) -> int:
+    """Heads of keys and values, where the config says that they are fewer than attention's: it names them, or all share
+    one (Falcon's first form; its second repeats them before they are kept)."""
+    if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
+        return 1
+    return int(getattr(config, "num_key_value_heads", None) or 0)

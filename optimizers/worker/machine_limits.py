@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import torch
 
 from optimizers import machine
@@ -123,7 +122,7 @@ def _wait(device: str) -> None:
 
 
 def _available(device: str) -> int:
-    return int(torch.cuda.mem_get_info()[0]) if device == "cuda" else int(psutil.virtual_memory().available)
+    return int(torch.cuda.mem_get_info()[0]) if device == "cuda" else machine.memory()[1]
 
 
 def _gpu_cache() -> int | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from optimizers.errors import WorkerError
+from optimizers.techniques.graphs.backed import GraphBacked
 from optimizers.worker.failures import first_line
 from optimizers.worker.loading import Loaded
 
@@ -52,10 +53,13 @@ class _Counter(io.RawIOBase):
         return size
 
 
-def saved_bytes(model: Any) -> int:
-    """Bytes of the file that torch.save writes of the model's state, as PyTorch's guides weigh it. Nothing is kept."""
+def saved_bytes(model: Any) -> int | None:
+    """Bytes of the file that torch.save writes of the model's state, as PyTorch's guides weigh it. Nothing is kept.
+    None of a graph, whose state is no such file."""
     import torch
 
+    if isinstance(model, GraphBacked):
+        return None
     file = _Counter()
     torch.save(model.state_dict(), file)
     return file.count

@@ -6,6 +6,7 @@ Covers commands in, closing events out. Imports the heavy libraries when the fir
 from __future__ import annotations
 
 import gc
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from optimizers.errors import WorkerError
+from optimizers.limits import Demand
 from optimizers.protocol import (
     Answered,
     Command,
@@ -48,6 +50,8 @@ from optimizers.worker.memory import MemoryRecord
 
 if TYPE_CHECKING:
     from optimizers.worker.generating import Generator
+
+_logger = logging.getLogger(__name__)
 
 Send = Callable[[WorkerEvent], None]
 
@@ -161,10 +165,20 @@ class Session:
         return TextScored(score_text(command, self._ready()))
 
     def _census(self, command: TakeCensus) -> WorkerEvent:
-        from optimizers.worker import census, demand
+        from optimizers.worker import census
 
         taken = census.take(self._ready())
-        return replace(taken, census=replace(taken.census, demand=demand.count(self._ready())))
+        return replace(taken, census=replace(taken.census, demand=self._demand()))
+
+    def _demand(self) -> Demand | None:
+        """What a pass over one token reads; None where it cannot be counted, which is no reason to leave it out."""
+        from optimizers.worker import demand
+
+        try:
+            return demand.count(self._ready())
+        except Exception:
+            _logger.exception("what a pass over one token reads could not be counted")
+            return None
 
     def _take_memory(self, command: TakeMemory) -> WorkerEvent:
         from optimizers.worker.census import weights_bytes

@@ -33,7 +33,8 @@ def test_a_port_that_is_taken_is_said_in_a_sentence(own_cache: Path) -> None:
         done = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        f"The page cannot be served at 127.0.0.1 on port {port}: it is taken, or not for this program to use. "
+        f"The page cannot be served at 127.0.0.1 on port {port}: it is taken, or not for this program to use "
+        f"(Cannot find empty port in range: {port}-{port}). "
         "End what listens there, or name another place by LEVERS_PORT and LEVERS_HOST."
     )
     assert "Traceback" not in done.stderr

@@ -139,6 +139,10 @@ def test_memory_and_time_are_planned_for_its_windows() -> None:
     assert sizes[1] - sizes[0] == more
     short = Workload(("Hello",), text=own_text.typed("x" * 300))  # 300 bytes are 300 tokens at the most
     assert predictions.process_bytes(fp32, checkpoint, short) - sizes[0] == (300 - 256) * 408_000
+    wide = records.checkpoint(vocab_size=50_000, context_length=2048, hidden_size=576)
+    for names in (("fp32", "eager"), ("fp32", "onnxruntime")):  # 9 heads of 64, scores and their softmax in 4 bytes
+        asked = [predictions.process_bytes(known(named), wide, own) for named in (("fp32", "sdpa"), names)]
+        assert asked[1] - asked[0] == 2 * 9 * 1342**2 * 4
     # 103 x 200 bytes are about 5150 tokens, of which 4096 are scored, in place of 768, by two processes on one thread.
     seconds = [predictions.seconds([(fp32, checkpoint, 1)], work) for work in (plain, own)]
     assert len(BOOK) == 103

@@ -6,6 +6,7 @@ from __future__ import annotations
 import planning_records as make
 
 from optimizers import planning
+from optimizers.manager.conductor import saved_files
 from optimizers.schema import Choice, Plan
 from optimizers.techniques import all_techniques
 
@@ -38,6 +39,32 @@ def test_a_promise_in_a_stack_is_judged_against_the_stack_without_the_technique(
         "compile": "bf16+sdpa+torchao_int8_weight_only",  # and what it brings along
     }
     assert against == {(promise.claim, key) for name, key in rest.items() for promise in registry[name].promises}
+
+
+def test_a_promise_is_not_judged_against_another_runtime() -> None:
+    """Without the technique the baseline's graph would run in its place, which takes more than its slot."""
+    packages = make.machine().packages | {"onnxruntime": "1", "onnxruntime-genai": "1"}
+    choice = make.choice("int8_dynamic", "eager+int8_dynamic", "onnxruntime_int8", baseline="onnxruntime")
+    plan = planning.plan(choice, make.machine(packages=packages), make.checkpoint(), PLENTY)
+    against = {variant.key: {promise.against for promise in variant.promises} for variant in plan.variants[1:]}
+    assert against == {
+        "fp32+int8_dynamic": set(),
+        "fp32+eager+int8_dynamic": {"fp32+eager"},
+        "fp32+onnxruntime_int8": {None},  # takes the very place of the baseline's
+    }
+
+
+def test_a_saved_file_is_weighed_of_both_sides_of_a_promise() -> None:
+    def weighed(*stacks: str) -> set[str]:
+        return set(saved_files(planned(make.choice(*stacks))))
+
+    assert weighed("bf16", "eager") == set()
+    assert weighed("int8_dynamic", "bf16") == {"fp32+sdpa", "fp32+sdpa+int8_dynamic"}
+    assert weighed("int8_dynamic+threads=1", "threads=1") == {
+        "fp32+sdpa+threads=1",
+        "fp32+sdpa+int8_dynamic+threads=1",
+    }
+    assert weighed("int8_dynamic+eager", "eager") == {"fp32+eager", "fp32+eager+int8_dynamic"}
 
 
 def test_what_stores_weights_in_4_bits_says_so() -> None:

@@ -142,6 +142,9 @@ def test_counts_are_whole_numbers_each_once() -> None:
 
 
 def test_a_choice_with_several_counts_has_the_first_as_its_own() -> None:
+    for wrong in (2.0, "2", [1.5], True):
+        with pytest.raises(ThreadsError, match="not all whole numbers"):
+            api.choose("a model", ["bf16"], threads=wrong)  # type: ignore[arg-type]
     asked = api.choose("a model", ["bf16"], threads=[1])
     assert (asked.workload.threads, asked.stacks) == (1, ("bf16",))
     assert api.choose("a model", ["bf16"]).workload.threads is None

@@ -102,7 +102,7 @@ def test_a_server_that_is_killed_takes_its_workers_along_and_is_started_anew(
     os.kill(server._process.pid, signal.SIGKILL)
     while not isinstance(event := worker.events.get(timeout=help_.PATIENCE_S), Gone):
         pass
-    assert "killed" in event.reason
+    assert event.reason.startswith("Its worker process ended because the process that it was forked from ended")
     assert ended(worker.pid)
     again = forking.ready(THREADS, lambda: False)
     assert again is not None and again is not server
@@ -162,6 +162,49 @@ def test_a_server_that_talks_nonsense_is_ended(said: bytes, tmp_path: Path, monk
     assert server.settled.wait(help_.PATIENCE_S)
     assert not server.usable
     assert ended(server._process.pid)
+
+
+class Channel:
+    """Stands in for the socket: answers, or breaks, inside the sending."""
+
+    def __init__(self, server: forking.ForkServer, broken: bool = False) -> None:
+        self._server, self._broken = server, broken
+
+    def sendmsg(self, *_: object) -> int:
+        if self._broken:
+            raise OSError(errno.EPIPE, "broken")
+        self._server._take({"pid": 7})
+        return 1
+
+
+def test_an_answer_that_is_here_before_the_sending_has_returned_finds_who_asked(
+    server: forking.ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "_channel", Channel(server))
+        assert server.fork(0, 1, 2, THREADS).pid == 7
+        patch.setattr(server, "_channel", Channel(server, broken=True))
+        with pytest.raises(OSError, match="broken"):
+            server.fork(0, 1, 2, THREADS)
+    del server._workers[7]
+    assert not server._asked
+    worker = Worker(tmp_path / "log", THREADS, server=server)  # who asks next gets an answer of its own
+    assert isinstance(worker._process, forking.Forked)
+    worker.close()
+
+
+def test_a_server_that_starts_while_all_are_closed_does_not_disturb_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late:
+        closed = 0
+
+        def close(self) -> None:
+            Late.closed += 1
+            servers[(("late", str(Late.closed)),)] = Late()
+
+    servers: dict[object, object] = {(("first", ""),): Late()}
+    monkeypatch.setattr(forking, "_servers", servers)
+    forking._close_all()
+    assert Late.closed == 1
 
 
 class Served:

@@ -17,6 +17,7 @@ from optimizers.errors import Cancelled
 from optimizers.limits import MachineLimits
 from optimizers.manager import machine_limits as keeper
 from optimizers.schema import Gpu, Plan, from_json, to_json
+from optimizers.worker import machine_limits as measuring
 
 LIMITS = MachineLimits("cpu", 2, 1e10, 1 << 28, 3e10, 1 << 24, 1 << 25, {"float32": 1e11})
 
@@ -55,6 +56,16 @@ def test_the_machine_is_measured_by_a_process_of_its_own(plan: Plan, own_cache: 
         assert found.cache_array_bytes < found.last_level_bytes
     (kept,) = (own_cache / keeper.FOLDER).glob("*/limits.json")
     assert from_json(MachineLimits, kept.read_bytes()) == found
+
+
+def test_the_array_is_no_larger_than_a_quarter_of_the_containers_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(machine, "memory", lambda: (8 << 30, 2 << 30))
+    monkeypatch.setattr(machine, "last_level_cache", lambda threads: 1 << 30)
+    monkeypatch.setattr(measuring, "_reading", lambda size, device: sizes.append(size) or 1.0)
+    monkeypatch.setattr(measuring, "_products", lambda name, device: None)
+    assert measuring._measured(2, "cpu").memory_array_bytes == 512 << 20
+    assert sizes == [512 << 20, 512 << 20]  # of the memory, and half of the cache
 
 
 def test_it_is_measured_once(plan: Plan, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

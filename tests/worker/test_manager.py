@@ -10,7 +10,7 @@ from typing import Any
 import manager_help as help_
 import pytest
 
-from optimizers.manager import Manager
+from optimizers.manager import Manager, conductor
 from optimizers.manager.member import Member
 from optimizers.results import LiveRun
 from optimizers.store import Store
@@ -133,11 +133,23 @@ def test_a_variant_whose_profile_fails_stays_measured(
     def failing(member: Member, prompt: str, tokens: int) -> None:
         profile(member, prompt, tokens if member.key == BASE else 0)  # no token is refused
 
+    def measured(*_: object) -> None:
+        ended.append([help_.gone(pid) for pid in help_.workers(manager, run_id).values()])
+
+    ended: list[list[bool]] = []
     monkeypatch.setattr(Member, "profile", failing)
-    seen = Seen(manager, store, manager.start(help_.plan_for(tiny_llama, "bf16", rounds=1)))
+    monkeypatch.setattr(conductor, "machine_limits", measured)
+    run_id = manager.start(help_.plan_for(tiny_llama, "bf16", rounds=1))
+    seen = Seen(manager, store, run_id)
     assert seen.run.status == "done", seen.run.reason
+    assert ended == [[True, True, True]]  # nobody holds memory while the machine is measured
     assert [variant.status for variant in seen.run.variants] == ["measured", "measured"]
     assert [variant.where_time_goes is None for variant in seen.run.variants] == [False, True]
+    said = "Where its time goes is not known, because it failed while that was looked at."
+    assert [[note for note in variant.notes if note.startswith(said)] != [] for variant in seen.run.variants] == [
+        False,
+        True,
+    ]
     assert all(help_.gone(pid) for pid in seen.pids.values())
 
 

@@ -79,7 +79,7 @@ def test_a_run_ends_when_every_verdict_is_settled(
     assert set(map(tuple, turns(store, live.id).values())) == {(0, 1, 2, 3, 4, 5)}
     (said,) = [note for note in run.notes if "settled" in note]
     assert re.fullmatch(
-        r"Every verdict on speed was settled after 6 rounds, \d+ s of 600 s, so no more were played\.", said
+        r"Every verdict on decoding speed was settled after 6 rounds, \d+ s of 600 s, so no more were played\.", said
     )
     versus = run.variants[1].versus_baseline
     assert versus and versus.decode and versus.decode.verdict == "faster"

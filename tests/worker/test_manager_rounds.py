@@ -68,8 +68,8 @@ class Table:
         self.path = run_folder.path
         self.live = Live(run_folder.id, self.plan)
         self.board = Board(self.plan, run_folder, self.live)
-        self.pace = Pace(self.plan, [member.name for member in members])
-        self.rounds = Rounds(self.board, self.pace, self._guarded, kept, after_s)
+        self.pace = Pace(self.plan, [member.name for member in members], kept, after_s)
+        self.rounds = Rounds(self.board, self.pace, self._guarded)
 
     def _guarded(self, member: Any, action: Callable[[Any], bool]) -> bool:
         try:
@@ -184,7 +184,7 @@ def test_the_rounds_end_once_every_verdict_is_settled(seat: Callable[..., Table]
         table.pace.prepared(member.name, True)
     table.rounds.play(members)  # type: ignore[arg-type]
     assert [len(member.prompts) for member in members] == [6, 6, 6]
-    text = "Every verdict on speed was settled after 6 rounds, T s of 80000 s, so no more were played."
+    text = "Every verdict on decoding speed was settled after 6 rounds, T s of 80000 s, so no more were played."
     assert notes(table) == [text]
     live = table.live.snapshot()
     assert [(lane.turns_done, lane.turns_planned) for lane in live.lanes] == [(6, 6), (6, 6)]
@@ -252,15 +252,30 @@ def test_a_spent_budget_says_whose_verdict_it_left_open(seat: Callable[..., Tabl
     assert notes(table) == [text]
 
 
-def test_without_anything_to_settle_the_budget_is_used(
+def test_a_plan_of_the_baseline_alone_uses_its_budget(
     seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rounds_module, "MAX_ROUNDS", 9)
-    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1], fails_at=0), FakeMember(KEYS[0], replica=True)]
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[0], replica=True)]
+    table = seat(members, stacks=(), seconds=80_000.0)
+    table.rounds.play(members)  # type: ignore[arg-type]
+    assert [len(member.prompts) for member in members] == [9, 9]
+    assert notes(table) == ["The rounds ended after 9 rounds, T s of 80000 s: no run has more."]
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_no_budget_is_spent_on_the_baseline_against_itself(loaded: bool, seat: Callable[..., Table]) -> None:
+    """The only variant fails in the third round, or never came so far as to play."""
+    variant = [FakeMember(KEYS[1], fails_at=2)] if loaded else []
+    members = [FakeMember(KEYS[0]), *variant, FakeMember(KEYS[0], replica=True)]
     table = seat(members, seconds=80_000.0)
     table.rounds.play(members)  # type: ignore[arg-type]
-    assert [len(member.prompts) for member in members] == [9, 1, 9]
-    assert notes(table) == ["The rounds ended after 9 rounds, T s of 80000 s: no run has more."]
+    count = 3 if loaded else 1
+    assert [len(member.prompts) for member in members] == [count] * len(members)
+    said = "3 rounds" if loaded else "1 round"
+    assert notes(table) == [
+        f"The rounds ended after {said}, T s of 80000 s: no variant was left to hold against the baseline."
+    ]
 
 
 def test_the_time_for_what_comes_after_is_kept_from_a_budget(
@@ -277,7 +292,7 @@ def test_the_time_for_what_comes_after_is_kept_from_a_budget(
 
     monkeypatch.setattr(member, "run", slow)
     monkeypatch.setattr("optimizers.manager.turns.time.monotonic", lambda: now[0])
-    table = seat([member], after_s=5.0, seconds=13.0)
+    table = seat([member], after_s=5.0, seconds=13.0, stacks=())
     table.rounds.play([member])  # type: ignore[list-item]
     assert len(member.prompts) == 4
 
@@ -318,7 +333,7 @@ def test_the_time_left_by_hand(seat: Callable[..., Table], monkeypatch: pytest.M
     planned = table.plan.estimate_s
     assert pace.left_s() == pytest.approx(planned)  # half of it for two preparations, half for ten turns
     now[0] = 6.0
-    assert pace.prepared(KEYS[0], True) == 1
+    pace.prepared(KEYS[0], True)
     assert pace.left_s() == pytest.approx(6.0 + planned / 2)
     assert pace.share_done() == pytest.approx(0.25)
     pace.prepared(KEYS[1], True)
@@ -332,8 +347,32 @@ def test_the_time_left_by_hand(seat: Callable[..., Table], monkeypatch: pytest.M
     assert pace.left_s() == pytest.approx(12.0)
 
 
-def test_settled_variants_take_turns_in_sitting_out() -> None:
-    """In each three rounds each plays one, never the same as the other's, and meets all of three prompts."""
+def test_the_time_left_holds_what_comes_after_a_number_of_rounds(
+    seat: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each variant answers once more (A' does not), then the machine is measured for five seconds."""
+    monkeypatch.setattr("optimizers.manager.turns.time.monotonic", lambda: 0.0)
+    members = [FakeMember(KEYS[0]), FakeMember(KEYS[1]), FakeMember(KEYS[0], replica=True)]
+    table = seat(members, rounds=2, kept=1, after_s=5.0)
+    pace = table.pace
+    assert pace.left_s() == pytest.approx(table.plan.estimate_s)
+    for member in members:
+        pace.prepared(member.name, True)
+    for seconds, member in zip((3.0, 1.0, 4.0), members, strict=True):
+        pace.took(member.name, seconds)
+    assert pace.left_s() == pytest.approx(8.0 + 3.0 + 1.0 + 5.0)
+    assert pace.ending_s([KEYS[1]]) == pytest.approx(1.0 + 5.0)
+    for member in members:
+        pace.took(member.name, pace.round_s([member.name]))
+    pace.keeps(KEYS[0], 0)
+    pace.keeps(members[2].name, 4)  # nothing is kept for it
+    assert pace.left_s() == pytest.approx(1.0 + 5.0)
+    pace.out(KEYS[1])
+    assert pace.left_s() == pytest.approx(5.0)
+
+
+def test_settled_variants_play_in_the_same_rounds() -> None:
+    """In each three rounds they play one, all the same, so that they make pairs, and meet all of three prompts."""
     settling = Settling(KEYS[0])
     timing = Timing(3, 0.0, 0.1, 0.1, 0.0, 1.0, (0.1, 0.6), 2.0)
     for key, step in ((KEYS[0], 0.5), ("a", 0.25), ("b", 1.0), ("c", 0.5)):
@@ -344,7 +383,7 @@ def test_settled_variants_take_turns_in_sitting_out() -> None:
     settling.look([KEYS[0], "a", "b", "c"])
     assert (settling.judged, settling.open, settling.over) == (3, ("c",), False)
     assert [number for number in range(6, 15) if settling.has_turn("a", number)] == [8, 9, 13]
-    assert [number for number in range(6, 15) if settling.has_turn("b", number)] == [6, 10, 14]
+    assert [number for number in range(6, 15) if settling.has_turn("b", number)] == [8, 9, 13]
     assert all(settling.has_turn(key, number) for key in (KEYS[0], "c") for number in range(6, 15))
     assert (settling.share("a"), settling.share("c")) == (1 / 3, 1.0)
     settling.look([KEYS[0], "a", "b"])  # the third has failed

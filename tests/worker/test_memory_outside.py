@@ -140,6 +140,15 @@ def stored(name: str, offset: int) -> Any:
     return tensor
 
 
+@pytest.mark.parametrize("operator", ["GroupQueryAttention", "RotaryEmbedding"])
+def test_of_a_graphs_table_of_angles_one_row_is_read(operator: str, tmp_path: Path) -> None:
+    folder = graph_with(tmp_path / "graph", stored("table", 0), stored("head", 256), stored("angles", 512))
+    model = onnx.load(folder / "model.onnx", load_external_data=False)
+    model.graph.node.append(onnx.helper.make_node(operator, ["x", "angles"], ["y"], domain="com.microsoft"))
+    onnx.save(model, folder / "model.onnx")
+    assert facts.read(folder).read_bytes == 256 + 32 + 32
+
+
 def test_a_graphs_weights_that_share_their_bytes_count_once(tmp_path: Path) -> None:
     apart = facts.read(graph_with(tmp_path / "apart", stored("table", 0), stored("head", 256)))
     assert apart.bytes_by_dtype == {"float32": 512}

@@ -34,7 +34,7 @@ from optimizers.protocol import (
     TakeCensus,
     TakeMemory,
 )
-from optimizers.techniques.graphs import decoder, gate, store
+from optimizers.techniques.graphs import builder_graph, decoder, gate, store
 from optimizers.techniques.graphs.loading import FOLDER, check_window
 from optimizers.techniques.graphs.recipes import Recipe
 
@@ -103,6 +103,20 @@ def test_the_graph_answers_as_pytorch_does_and_is_scored_by_both_paths(written: 
     assert timed.kl_divergence == pytest.approx(one_pass.kl_divergence, rel=0.01, abs=1e-4)
 
 
+def test_buffers_that_no_request_needs_are_let_go(written: dict[str, Any], cache: Path, tiny_llama: Path) -> None:
+    """A text of 200 tokens in one pass, between requests of 64."""
+    graph = builder_graph.BuilderGraph(graph_folder(cache, tiny_llama, Recipe("fp32")), 1, 64)
+    state = graph.start(1, 10)
+    first = state.buffers
+    del state
+    assert graph.start(1, 64).buffers is first
+    long = graph.start(1, 200)
+    assert long.buffers.capacity == 256
+    del long
+    assert [spare.capacity for spare in graph._spare] == []
+    assert graph.start(1, 10).buffers.capacity == 64
+
+
 def test_writing_is_shown_and_counted_as_preparing_and_happens_once(written: dict[str, Any]) -> None:
     first, again = written["first"], written["again"]
     assert "writing the ONNX graph: layer 2 of 2" in first["stages"]
@@ -124,6 +138,8 @@ def test_the_census_counts_operators_providers_and_bytes(written: dict[str, Any]
     assert census.inference_mode
     assert "padded batch" in census.checked
     assert census.prompt_logits == "last"
+    assert census.demand is not None
+    assert census.demand.weights_bytes == 4 * (LINEARS + EMBEDDING + NORMS + 2 * 8)  # one row of the angles
     memory = written["first"]["memory"].memory
     assert memory.weights_bytes == sum(census.bytes_by_dtype.values())
     assert memory.disk_bytes > memory.weights_bytes

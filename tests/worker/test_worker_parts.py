@@ -16,9 +16,12 @@ from optimizers.errors import WorkerError
 from optimizers.protocol import CensusTaken, MemoryTaken, Save, Saved, TakeCensus, TakeMemory
 from optimizers.schema import SkippedModule
 from optimizers.techniques import all_techniques
+from optimizers.techniques.graphs.backed import GraphBacked
 from optimizers.worker import clock
 from optimizers.worker.__main__ import main
 from optimizers.worker.failures import failed
+from optimizers.worker.saving import saved_bytes
+from optimizers.worker.session import Session
 
 
 def verdict(name: str, folder: Path, **changes: object) -> str | None:
@@ -164,6 +167,27 @@ def test_the_saved_file_is_weighed_as_torch_writes_it(stack: tuple[str, ...], ti
     torch.save(model.state_dict(), file)
     assert weighed.saved_bytes == later.saved_bytes == len(file.getvalue())
     assert plain.saved_bytes is None
+
+
+def test_no_saved_file_is_weighed_of_a_graph() -> None:
+    """Whether its class has a state to be saved (an empty one) or none."""
+    import torch
+
+    class WithState(GraphBacked, torch.nn.Module):
+        pass
+
+    assert saved_bytes(WithState()) is None
+    assert saved_bytes(GraphBacked()) is None
+
+
+def test_what_a_pass_reads_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(generator: object) -> None:
+        raise AttributeError("no such part")
+
+    session = Session(lambda event: None)
+    monkeypatch.setattr(session, "_ready", lambda: None)
+    monkeypatch.setattr("optimizers.worker.demand.count", broken)
+    assert session._demand() is None
 
 
 def test_a_quantized_checkpoint_shows_what_is_in_memory(tiny_llama: Path, tmp_path: Path) -> None:

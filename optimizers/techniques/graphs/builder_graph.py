@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,19 +43,24 @@ class KeyValues:
     """What generate() holds as its cache: the first `length` positions of the buffers are in use.
 
     `valid` counts each row's own tokens where the batch is padded, else None. When nobody holds it any more, its
-    buffers serve the next request."""
+    buffers go to `over`, to serve the next request."""
 
     is_compileable = False
 
-    def __init__(self, buffers: _Buffers, spare: list[_Buffers]) -> None:
+    def __init__(self, buffers: _Buffers, over: Callable[[_Buffers], None]) -> None:
         self.buffers = buffers
         self.length = 0
         self.valid: Any = None
-        weakref.finalize(self, spare.append, buffers)
+        weakref.finalize(self, over, buffers)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Positions in use; the same in every layer."""
         return self.length
+
+
+def _whole(tokens: int) -> int:
+    """The capacity of buffers that hold so many positions."""
+    return -(-tokens // _GROWTH) * _GROWTH
 
 
 class BuilderGraph:
@@ -75,7 +81,13 @@ class BuilderGraph:
 
     def start(self, batch: int, tokens: int) -> KeyValues:
         """Empty keys and values with room for `tokens` positions and for the longest request known."""
-        return KeyValues(self._room(batch, max(tokens, self._longest)), self._spare)
+        return KeyValues(self._room(batch, max(tokens, self._longest)), self._keep)
+
+    def _keep(self, buffers: _Buffers) -> None:
+        """Have buffers ready for the next request. Those of a text in one pass, longer than any request, are let go:
+        they would count as memory of the requests that follow."""
+        if buffers.capacity <= _whole(self._longest):
+            self._spare.append(buffers)
 
     def step(self, state: KeyValues, ids: Any, mask: Any, keep: int) -> Any:
         """Logits (batch, asked, vocabulary) in float32 of the last `keep` (0: all) of the next `ids`, (batch, new);
@@ -123,7 +135,7 @@ class BuilderGraph:
             if spare.batch == batch and spare.capacity >= tokens:
                 return self._spare.pop(index)
         self._spare.clear()
-        return self._allocate(batch, -(-tokens // _GROWTH) * _GROWTH)
+        return self._allocate(batch, _whole(tokens))
 
     def _allocate(self, batch: int, capacity: int) -> _Buffers:
         import numpy

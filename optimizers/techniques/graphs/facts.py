@@ -14,7 +14,7 @@ from typing import Any
 from optimizers.schema import SkippedModule
 
 _QUANTIZED = ("MatMulNBits", "GatherBlockQuantized")
-_LOOK_UPS = {"Gather", "GatherBlockQuantized"}
+_LOOK_UPS = {"Gather", "GatherBlockQuantized", "GroupQueryAttention", "RotaryEmbedding"}  # the last two: of angles
 _FUSED = "GroupQueryAttention"
 
 

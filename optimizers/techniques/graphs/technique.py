@@ -47,6 +47,7 @@ def graph(
         load=loader(recipe),
         verify=graph_ran(quantized=recipe.quantized),
         linear_bytes=linear_bytes,
+        holds_scores=True,
         slow_to_prepare=True,
         conflicts=conflicts(id_),
         effort=Effort(
