@@ -28,7 +28,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     started: list[Worker] = []
 
     def begin(script: str) -> Worker:
-        def spawn(commands: int, events: int, printing: int, **_: object) -> subprocess.Popen[bytes]:
+        def spawn(commands: int, events: int, printing: int, *_: object, **__: object) -> subprocess.Popen[bytes]:
             return subprocess.Popen(
                 [sys.executable, "-c", HEAD.format(events=events) + script],
                 stdin=subprocess.DEVNULL,
