@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from optimizers import checkpoints, machine, planning
 from optimizers import engines as environments
@@ -369,7 +369,8 @@ def _own_text(text: str | Path | OwnText | None) -> OwnText | None:
 
 def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:
     """The texts given; a single text, which would fall apart into letters, is one of them."""
-    found = (values,) if isinstance(values, str) else tuple(values)
+    listed = isinstance(values, Iterable) and not isinstance(values, str)
+    found: tuple[Any, ...] = tuple(values) if listed else (values,)
     if not all(isinstance(value, str) for value in found):
         raise ChoiceError(f"The {name} hold something that is not text.", "Give a list of strings.")
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import get_args
 
 from optimizers import settings
@@ -22,6 +23,7 @@ LEAST_TEXT_TOKENS = 2
 
 def check(workload: Workload, machine: Machine) -> None:
     """Raise ChoiceError when a prompt list or a workload setting cannot be used, whatever the model."""
+    _check_kinds(workload)
     _check_prompts(workload.prompts)
     _check_rounds(workload)
     if workload.max_new_tokens < 1:
@@ -37,6 +39,17 @@ def check(workload: Workload, machine: Machine) -> None:
             f"A KL divergence cannot be summed over {str(workload.kl_terms)[:60]!r}.",
             f"Use one of {', '.join(get_args(KlTerms))}.",
         )
+
+
+def _check_kinds(workload: Workload) -> None:
+    """What a program calls this with may be anything."""
+    for name in ("max_new_tokens", "batch_size", "rounds", "seed"):
+        value = getattr(workload, name)
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise ChoiceError(f"{name} is {value!r:.60}, which is no whole number.", "Give a number, such as 5.")
+    seconds: object = workload.seconds
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real)):
+        raise ChoiceError(f"seconds is {seconds!r:.60}, which is no number.", "Give a number, such as 60.")
 
 
 def _check_prompts(prompts: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -9,7 +10,12 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 from serving import ROOT, Served, free_port
+
+from optimizers.errors import UsageError
+from optimizers.settings import settings
+from optimizers.ui import launch
 
 IDLE_LIMIT_BYTES = 300 * 1000**2
 
@@ -38,3 +44,20 @@ def test_a_port_that_is_taken_is_said_in_a_sentence(own_cache: Path) -> None:
         "End what listens there, or name another place by LEVERS_PORT and LEVERS_HOST."
     )
     assert "Traceback" not in done.stderr
+
+
+def test_another_cause_is_named_and_a_port_that_is_none_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    class Unserved:
+        def queue(self, **_: object) -> None:
+            pass
+
+        def launch(self, **_: object) -> None:
+            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+    with pytest.raises(UsageError) as caught:
+        launch(Unserved(), settings({"LEVERS_HOST": "192.0.2.1", "LEVERS_PORT": "abc"}))  # type: ignore[arg-type]
+    assert caught.value.reason == (
+        "The page cannot be served at 192.0.2.1 on any port from 7860 on: it is taken, or not for this program to use "
+        "(Cannot assign requested address)."
+    )
+    assert caplog.messages == ["LEVERS_PORT is no port (1 to 65535), so it counts as absent."]

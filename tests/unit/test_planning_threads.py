@@ -141,6 +141,18 @@ def test_counts_are_whole_numbers_each_once() -> None:
             planning.thread_counts(wrong)  # type: ignore[arg-type]
 
 
+def test_what_is_no_number_or_no_list_is_refused_with_a_sentence() -> None:
+    for name in ("rounds", "max_new_tokens", "seed", "seconds"):
+        for wrong in ("x", True, [1]):
+            with pytest.raises(ChoiceError, match=f"{name} is .*, which is no (whole )?number"):
+                api.choose("a model", **{name: wrong})  # type: ignore[arg-type]
+    for name in ("techniques", "prompts"):
+        with pytest.raises(ChoiceError, match=f"The {name} hold something that is not text"):
+            api.choose("a model", **{name: 5})  # type: ignore[arg-type]
+    with pytest.raises(ChoiceError, match=r"rounds is 2\.5, which is no whole number"):
+        api.choose("a model", rounds=2.5)  # type: ignore[arg-type]
+
+
 def test_a_choice_with_several_counts_has_the_first_as_its_own() -> None:
     for wrong in (2.0, "2", [1.5], True):
         with pytest.raises(ThreadsError, match="not all whole numbers"):
