@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,7 @@ from optimizers.settings import settings
 from optimizers.ui import launch
 
 IDLE_LIMIT_BYTES = 300 * 1000**2
+IDLE_LIMIT_CORES = 0.02
 
 
 def test_import_app_imports_neither_torch_nor_transformers(own_cache: Path) -> None:
@@ -30,6 +32,18 @@ def test_the_idle_page_is_small(real_page: Served) -> None:
     server = psutil.Process(real_page.pid)
     family = [server, *server.children(recursive=True)]
     assert sum(process.memory_info().rss for process in family) < IDLE_LIMIT_BYTES
+
+
+def test_the_idle_page_leaves_the_processor_alone(real_page: Served) -> None:
+    server = psutil.Process(real_page.pid)
+
+    def spent_s() -> float:
+        return sum(server.cpu_times()[:2])
+
+    time.sleep(2)  # for what its start left to do
+    before = spent_s()
+    time.sleep(5)
+    assert (spent_s() - before) / 5 < IDLE_LIMIT_CORES
 
 
 def test_a_port_that_is_taken_is_said_in_a_sentence(own_cache: Path) -> None:

@@ -9,11 +9,16 @@ import pytest
 from playwright.sync_api import Page, expect
 from scripted_records import HOSTILE
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from optimizers.results import Lane, LiveRun
 from optimizers.ui import glimpse, lanes
+from optimizers.ui.early import Early
 
+PAGE = "<html><head><script>theirs</script></head><body><head></body></html>"
 READY = "#lv-compare:not([disabled])"
 
 
@@ -92,3 +97,34 @@ def test_text_streams_in_by_small_requests_alone(page: Page, slow_page: str) -> 
     assert page.evaluate("window.__pwned") is None
     page.click("#lv-stop")
     expect(page.locator(".lv-state-cancelled")).to_be_visible()
+
+
+def test_the_script_comes_before_gradio_s_and_nothing_else_of_the_page_is_touched() -> None:
+    def answer(text: str) -> Route:
+        return Route(f"/{text[:1]}" if text != PAGE else "/", lambda request: HTMLResponse(text))
+
+    app = Starlette(routes=[answer(PAGE), answer("x<head>")], middleware=[Middleware(Early, script="a < b")])
+    got = TestClient(app).get("/")
+    assert got.text == "<html><head><script>a < b</script><script>theirs</script></head><body><head></body></html>"
+    assert got.headers["content-length"] == str(len(got.content))
+    assert TestClient(app).get("/x").text == "x<head>"
+    assert TestClient(app).head("/").status_code == 200
+
+
+def test_frames_come_four_times_a_second_while_turns_are_timed(page: Page, slow_page: str) -> None:
+    page.goto(slow_page)
+    page.click(READY)
+    page.wait_for_selector(".lv-lanes[data-watch]")
+    page.wait_for_selector(".lv-stage:text('Round 3')")
+    counted = """() => new Promise((done) => { let count = 0; const began = performance.now();
+      const next = () => { count += 1; const spent = performance.now() - began;
+        if (spent < 2000) { requestAnimationFrame(next); } else { done(count * 1000 / spent); } };
+      requestAnimationFrame(next); })"""
+    assert page.evaluate(counted) <= 4.1
+    page.evaluate("() => { cancelAnimationFrame(requestAnimationFrame(() => { window.late = 1; })); }")
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.late") is None
+    page.click("#lv-stop")
+    expect(page.locator(".lv-state-cancelled")).to_be_visible()
+    page.wait_for_timeout(1_500)
+    assert page.evaluate(counted) > 8
