@@ -9,9 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from types import SimpleNamespace
 
-import gradio as gr
 import psutil
 import pytest
 from serving import ROOT, Served, free_port
@@ -63,12 +62,17 @@ def test_a_port_that_is_taken_is_said_in_a_sentence(own_cache: Path) -> None:
 
 
 def test_another_cause_is_named_and_a_port_that_is_none_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    class Unserved(gr.Blocks):
-        def launch(self, *_: object, **__: object) -> NoReturn:
+    class Unserved:
+        _queue = SimpleNamespace()
+
+        def queue(self, **_: object) -> None:
+            pass
+
+        def launch(self, **_: object) -> None:
             raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
 
     with pytest.raises(UsageError) as caught:
-        launch(Unserved(), settings({"LEVERS_HOST": "192.0.2.1", "LEVERS_PORT": "abc"}))
+        launch(Unserved(), settings({"LEVERS_HOST": "192.0.2.1", "LEVERS_PORT": "abc"}))  # type: ignore[arg-type]
     assert caught.value.reason == (
         "The page cannot be served at 192.0.2.1 on any port from 7860 on: it is taken, or not for this program to use "
         "(Cannot assign requested address)."
