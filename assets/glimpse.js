@@ -1,11 +1,11 @@
-// Looks at a run while its turns are timed, once a second, and changes only those words of the page that are new: the
+// Looks at a run while its turns are timed, every two seconds, and changes only those words of the page that are new: the
 // cheapest way to watch a machine that is being measured. Lanes that are to be watched so name their run.
 (() => {
-  const EVERY_MS = 1000, FRAME_MS = 250;
+  const EVERY_MS = 2000, FRAME_MS = 1000;
   let run = '', seen = '', whole = '', waiting = false, calm = false;
 
   // Gradio's loading screen leaves a loop behind that asks for every frame, which alone takes a twentieth of a core.
-  // While turns are timed frames come four times a second.
+  // While turns are timed frames come once a second.
   const frame = window.requestAnimationFrame.bind(window), cancel = window.cancelAnimationFrame.bind(window);
   const late = new Set();
   window.requestAnimationFrame = (draw) => {

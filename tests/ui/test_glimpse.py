@@ -88,7 +88,7 @@ def test_text_streams_in_by_small_requests_alone(page: Page, slow_page: str) -> 
     page.wait_for_timeout(4_000)
     shown = page.locator(".lv-lanes").inner_text()
     small = [url for url in sent if "/levers/glimpse/" in url]
-    assert 2 <= len(small) <= 5
+    assert 1 <= len(small) <= 3
     assert sent == small
     assert page.locator(".lv-left").inner_text() != before
     assert page.evaluate("window.lane.isConnected"), "a lane was drawn anew"
@@ -111,7 +111,7 @@ def test_the_script_comes_before_gradio_s_and_nothing_else_of_the_page_is_touche
     assert TestClient(app).head("/").status_code == 200
 
 
-def test_frames_come_four_times_a_second_while_turns_are_timed(page: Page, slow_page: str) -> None:
+def test_frames_come_once_a_second_while_turns_are_timed(page: Page, slow_page: str) -> None:
     page.goto(slow_page)
     page.click(READY)
     page.wait_for_selector(".lv-lanes[data-watch]")
@@ -120,11 +120,11 @@ def test_frames_come_four_times_a_second_while_turns_are_timed(page: Page, slow_
       const next = () => { count += 1; const spent = performance.now() - began;
         if (spent < 2000) { requestAnimationFrame(next); } else { done(count * 1000 / spent); } };
       requestAnimationFrame(next); })"""
-    assert page.evaluate(counted) <= 4.1
+    assert page.evaluate(counted) <= 1.1
     page.evaluate("() => { cancelAnimationFrame(requestAnimationFrame(() => { window.late = 1; })); }")
-    page.wait_for_timeout(500)
+    page.wait_for_timeout(1_500)
     assert page.evaluate("window.late") is None
     page.click("#lv-stop")
     expect(page.locator(".lv-state-cancelled")).to_be_visible()
-    page.wait_for_timeout(1_500)
+    page.wait_for_timeout(2_500)
     assert page.evaluate(counted) > 8
