@@ -86,7 +86,7 @@ def last_words(said: str) -> str:
     return " ".join(errors)[-_TAIL_CHARACTERS:]
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Block until standard input ends, then leave at once, whatever else runs in this process."""
     while os.read(0, 1024):
         pass
@@ -94,7 +94,7 @@ def _end_with_parent() -> None:
 
 
 def _main() -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     sys.argv = sys.argv[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 

@@ -19,6 +19,7 @@ from optimizers.schema import FINAL_STATUSES, Plan
 from optimizers.store import RunFolder
 
 COMPARE_EVERY_S = 2.0
+STOPPED = "The comparison was stopped."
 
 
 class Board:
@@ -47,7 +48,12 @@ class Board:
             stopped = self.stopped.is_set()
         if stopped:
             close(0.0)
-            raise Cancelled("The comparison was stopped.")
+            raise Cancelled(STOPPED)
+
+    def must_go_on(self) -> None:
+        """Raise Cancelled when the run was stopped."""
+        if self.stopped.is_set():
+            raise Cancelled(STOPPED)
 
     def stop(self) -> None:
         """End every worker at once, whatever it is doing."""

@@ -88,7 +88,7 @@ class Conductor:
 
     def _measure(self) -> None:
         """Everything between the start and the end. Raises WorkerError when the baseline fails, Cancelled."""
-        self._must_go_on()
+        self._board.must_go_on()
         self._board.live.stage("loading the baseline")
         self._guarded(self._baseline, self._answer_first)
         self._pace.answered_first()
@@ -100,7 +100,7 @@ class Conductor:
         else:
             self._one_by_one()
         self._measure_machine()
-        self._must_go_on()
+        self._board.must_go_on()
 
     def _answer_first(self, member: Member) -> bool:
         """Load and stream the baseline's answers, alone: they are the reference, and warm it up."""
@@ -190,7 +190,7 @@ class Conductor:
         """All stay loaded and take turns."""
         others = (*self._others, self._second)
         for place, member in enumerate(others, 1):
-            self._must_go_on()
+            self._board.must_go_on()
             self._board.live.stage(f"loading and scoring: variant {place} of {len(others)}")
             self._guarded(member, self._load)
             self._prepared(member, self._get_ready)
@@ -205,7 +205,7 @@ class Conductor:
         """Each is loaded, measured and ended before the next; the baseline comes first and last."""
         everyone = (self._baseline, *self._others, self._second)
         for place, member in enumerate(everyone, 1):
-            self._must_go_on()
+            self._board.must_go_on()
             self._board.live.stage(f"variant {place} of {len(everyone)}")
             if member is not self._baseline:
                 self._guarded(member, self._load)
@@ -230,15 +230,11 @@ class Conductor:
     def _measure_machine(self) -> None:
         """What this machine can do at most, for the figures to be held against. All turns are over, and no worker holds
         memory any more."""
-        self._must_go_on()
+        self._board.must_go_on()
         self._board.live.stage("measuring what this machine can do at most")
-        found = machine_limits(self._plan, self._must_go_on)
+        found = machine_limits(self._plan, self._board.must_go_on)
         if found is not None:
             self._board.say(None, LimitsMeasured(found))
-
-    def _must_go_on(self) -> None:
-        if self._board.stopped.is_set():
-            raise Cancelled("The comparison was stopped.")
 
     def _show_progress(self) -> None:
         self._board.live.progress(self._pace.share_done(), self._pace.left_s())

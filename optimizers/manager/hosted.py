@@ -9,17 +9,16 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from optimizers import protocol
 from optimizers.busy import LOADED_ROUNDS
-from optimizers.errors import Cancelled, WorkerError
+from optimizers.errors import WorkerError
+from optimizers.manager.asking import ask
 from optimizers.manager.board import Board
 from optimizers.manager.member import Member
-from optimizers.manager.turns import Pace, processor_share, shuffled
+from optimizers.manager.turns import Pace, shuffled
 from optimizers.runners.busy_core import BusyCore
-from optimizers.schema import Sample
 
 Guard = Callable[[Member, Callable[[Member], bool]], bool]
 
@@ -36,7 +35,7 @@ class HostedRounds:
     def play(self, members: Sequence[Member]) -> None:
         """Rounds of these members with one core busy. Where nothing can keep a core busy that is said, and the run goes
         on. Raises Cancelled, and WorkerError when the baseline fails."""
-        self._must_go_on()
+        self._board.must_go_on()
         try:
             core = BusyCore()
         except WorkerError as error:
@@ -49,7 +48,7 @@ class HostedRounds:
         turns = [(number, member) for number in range(LOADED_ROUNDS) for member in self._order(members, number)]
         took: list[float] = []
         for place, (number, member) in enumerate(turns, 1):
-            self._must_go_on()
+            self._board.must_go_on()
             self._board.live.stage(f"one core busy: round {number + 1} of {LOADED_ROUNDS}")
             began = time.monotonic()
             if member.alive and self._guarded(member, partial(self._turn, number)):
@@ -63,27 +62,5 @@ class HostedRounds:
 
     def _turn(self, number: int, member: Member) -> bool:
         """One request with a core busy."""
-        prompt = number % len(self._work.prompts)
-        if not member.replica:
-            self._board.live.turn(member.key, prompt)
-        answered = member.run(self._work.prompts[prompt], self._work.max_new_tokens)
-        sample = Sample(
-            variant=member.key,
-            replica=member.replica,
-            round=number,
-            prompt=prompt,
-            attempt=0,
-            timing=answered.timing,
-            processor_share=processor_share(answered.timing, self._board.plan.machine.usable_cores),
-            disturbed=False,
-            load="one_busy_core",
-        )
-        output = replace(answered.output, prompt=prompt)
-        self._board.say(member.key, protocol.SampleTaken(sample, output), member.replica)
-        if not member.replica:
-            self._board.live.rest(member.key, answered.output.text)
+        ask(self._board, member, number, load="one_busy_core")
         return True
-
-    def _must_go_on(self) -> None:
-        if self._board.stopped.is_set():
-            raise Cancelled("The comparison was stopped.")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from optimizers import engines, protocol
 from optimizers.errors import Cancelled, EngineError, WorkerError
-from optimizers.manager.board import Board
+from optimizers.manager.board import STOPPED, Board
 from optimizers.planning import known
 from optimizers.runners import forking
 from optimizers.runners.logs import plain
@@ -73,8 +73,7 @@ class Member:
         path = self.board.folder.log_path(self.key, self.replica)
         forked = engine is None and self.board.plan.device == "cpu"
         server = forking.ready(self.threads, self.board.stopped.is_set) if forked else None
-        if self.board.stopped.is_set():
-            raise Cancelled("The comparison was stopped.")
+        self.board.must_go_on()
         self._worker = Worker(path, self.threads, self._heard, engine, server)
         self.alive = True
         self.board.enlist(self.close)
@@ -98,8 +97,7 @@ class Member:
     def _installing(self, text: str, share: float | None) -> None:
         """News of an installation: the whole run waits for it. Raises Cancelled, which ends it, when the run was
         stopped."""
-        if self.board.stopped.is_set():
-            raise Cancelled("The comparison was stopped.")
+        self.board.must_go_on()
         self.board.live.stage(text)
         self._doing(text if share is None else f"{text}: {share * 100:.0f} %")
 
@@ -217,7 +215,7 @@ class Member:
 
     def _broken(self, error: WorkerError) -> WorkerError | Cancelled:
         """The error to raise: once the run is stopped, whatever goes wrong is the stop's doing."""
-        return Cancelled("The comparison was stopped.") if self.board.stopped.is_set() else error
+        return Cancelled(STOPPED) if self.board.stopped.is_set() else error
 
     def _heard(self, event: protocol.WorkerEvent) -> bool:
         """On the reader's thread: news go to the picture, answers are kept for the asker."""

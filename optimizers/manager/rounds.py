@@ -13,15 +13,15 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from optimizers import protocol
-from optimizers.errors import Cancelled
+from optimizers.analysis import requests
+from optimizers.manager.asking import ask
 from optimizers.manager.board import Board
 from optimizers.manager.member import Member
 from optimizers.manager.settling import Settling
-from optimizers.manager.turns import ATTEMPTS, ENOUGH_SHARE, Pace, processor_share, shuffled
-from optimizers.schema import Sample, Timing
+from optimizers.manager.turns import ATTEMPTS, Pace, shuffled
+from optimizers.schema import Sample
 from optimizers.settings import MAX_ROUNDS
 
 Guard = Callable[[Member, Callable[[Member], bool]], bool]
@@ -91,8 +91,7 @@ class Rounds:
     def _round(self, members: Sequence[Member], number: int) -> None:
         self._board.live.stage(self._stage(number))
         for member in shuffled(members, self._work.seed, number):
-            if self._board.stopped.is_set():
-                raise Cancelled("The comparison was stopped.")
+            self._board.must_go_on()
             if self._plays(member, number):
                 began = time.monotonic()
                 if self._guarded(member, lambda member: self._turn(member, number)):
@@ -101,39 +100,20 @@ class Rounds:
 
     def _turn(self, member: Member, number: int) -> bool:
         """One request, repeated when others took the processor; each attempt is kept, the last one counts."""
-        prompt = number % len(self._work.prompts)
-        if not member.replica:
-            self._board.live.turn(member.key, prompt)
         for attempt in range(ATTEMPTS):
-            answered = member.run(self._work.prompts[prompt], self._work.max_new_tokens)
-            share = processor_share(answered.timing, self._board.plan.machine.usable_cores)
-            again = share < ENOUGH_SHARE and attempt + 1 < ATTEMPTS
-            sample = Sample(
-                variant=member.key,
-                replica=member.replica,
-                round=number,
-                prompt=prompt,
-                attempt=attempt,
-                timing=answered.timing,
-                processor_share=share,
-                disturbed=share < ENOUGH_SHARE,
-                superseded=again,
-            )
-            output = replace(answered.output, prompt=prompt)
-            self._board.say(member.key, protocol.SampleTaken(sample, output), member.replica)
-            if not again:
-                self._settling.took(sample)
+            sample = ask(self._board, member, number, attempt, ATTEMPTS)
+            if not sample.superseded:
                 break
-        self._show(member, answered)
+        self._settling.took(sample)
+        if not member.replica:
+            self._show(member, sample)
         return True
 
-    def _show(self, member: Member, answered: protocol.Answered) -> None:
-        """The answer and the speed so far, in the member's lane."""
-        if member.replica:
-            return
-        self._rates.setdefault(member.key, []).extend(_rate(answered.timing))
+    def _show(self, member: Member, sample: Sample) -> None:
+        """The turns and the speed so far, in the member's lane."""
+        rate = requests.decode_tokens_per_s(sample.timing)
+        self._rates.setdefault(member.key, []).extend([] if rate is None else [rate])
         self._turns[member.key] = self._turns.get(member.key, 0) + 1
-        self._board.live.rest(member.key, answered.output.text)
         self._count(member, math.ceil((self._coming - 1) * self._settling.share(member.key)))
 
     def _count(self, member: Member, more: int) -> None:
@@ -172,9 +152,3 @@ def _why_over(done: int, elapsed_s: float, budget_s: float, settling: Settling) 
     why = "no run has more" if done == MAX_ROUNDS else "another would not have fit"
     still = f"; not settled by then: {', '.join(settling.open)}" if settling.open else ""
     return f"The rounds ended {after}: {why}{still}."
-
-
-def _rate(timing: Timing) -> list[float]:
-    """Decoded tokens per second, if the request can carry it: it takes two tokens."""
-    times = timing.token_times_s
-    return [(len(times) - 1) / (times[-1] - times[0])] if len(times) > 1 and times[-1] > times[0] else []

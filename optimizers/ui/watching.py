@@ -90,13 +90,13 @@ def poll(raw: Any, seen: Any) -> Updates:
     )
 
 
-def stop(raw: Any) -> Any:
-    """Ask the manager to stop the run."""
+def stop(raw: Any) -> tuple[Any, Any]:
+    """Ask the manager to stop the run, and look for its end at once: (stop button, timer)."""
     try:
         api.stop(form.run_id(raw))
     except LeversError:
-        return gr.Button(visible=False)
-    return gr.Button(value=words.STOPPING, interactive=False)
+        return gr.Button(visible=False), gr.skip()
+    return gr.Button(value=words.STOPPING, interactive=False), gr.Timer(value=STREAMING_S)
 
 
 def results(raw: Any, dark: Any) -> Updates:

@@ -156,7 +156,7 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
     run.id.change(None, run.id, None, js=_PUT_RUN)
     polled = [run.head, run.lanes, run.table, run.stop, run.timer, run.seen, run.finished]
     gr.on([run.timer.tick, run.look.click], watching.poll, [run.id, run.seen], polled, **_POLL)
-    run.stop.click(watching.stop, run.id, run.stop, **_QUIET)
+    run.stop.click(watching.stop, run.id, [run.stop, run.timer], **_QUIET)
     run.new.click(watching.close, None, _view_outputs(page), **_QUIET)
 
 

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from optimizers import leash
 from optimizers.errors import LeversError, WorkerError
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -56,7 +57,7 @@ def run(
         code = child.wait()
     finally:
         timer.cancel()
-        _end(child)
+        leash.end(child)
     if code != 0 or not all((goal / name).is_file() for name in wanted):
         sys.stderr.write("\n".join(last) + "\n")
         late = time.monotonic() - begun >= limit_s
@@ -70,7 +71,7 @@ def run(
 def does(job: Callable[[], None]) -> int:
     """In a child: do the job, and leave at once when standard input ends. The exit code: 0 when it is done, else 1, and
     the last line says why."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=leash.end_with_parent, daemon=True).start()
     try:
         job()
     except Exception as error:
@@ -87,21 +88,6 @@ def _lines(child: subprocess.Popen[bytes]) -> Iterator[str]:
     assert child.stdout is not None
     for raw in child.stdout:
         yield raw.decode("utf-8", "replace").rsplit("\r", 1)[-1].strip()[:_LONGEST_LINE]
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        child.kill()
-        child.wait()
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
-            pipe.close()
-
-
-def _end_with_parent() -> None:
-    while os.read(0, 1024):
-        pass
-    os._exit(1)
 
 
 def _reason(last: deque[str], code: int) -> str:
