@@ -41,7 +41,7 @@ def draw(run: Run, measure: Measure, dark: bool | None) -> go.Figure:
         return style.empty(run, measure.missing, dark, height)
     made = style.figure([_bars(drawn, measure, 2 * BAR_HALF / style.pitch(keys, BAR_HALF), dark)], run, dark, height)
     style.name_rows(made, keys, run.baseline, BAR_HALF)
-    width = max(_end(stat) for _, stat in drawn) * ROOM_FOR_WORDS
+    width = max(style.end(stat) for _, stat in drawn) * ROOM_FOR_WORDS
     _label_bars(made, drawn, measure)
     shaded = _band(made, run, measure, drawn, width, dark)
     title = f"{measure.title}<br><span style='font-size:12px'>95 % interval{shaded}</span>"
@@ -55,15 +55,9 @@ def rows(run: Run, measure: Measure) -> list[list[str]]:
     for variant in style.measured(run):
         stat, ratio = _stat(variant, measure), _ratio(variant, measure)
         if stat:
-            interval = "-" if stat.low is None or stat.high is None else f"{_said(stat.low)} to {_said(stat.high)}"
             against = [f"{ratio.ratio:.2f}x", ratio.verdict] if ratio else ["-", "-"]
-            found.append([variant.key, f"{_said(stat.median)}", interval, *against])
+            found.append([variant.key, style.figure_words(stat.median), style.interval_words(stat), *against])
     return found
-
-
-def _said(value: float) -> str:
-    """A figure in words: from a hundred on without a decimal."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def _stat(variant: VariantResult, measure: Measure) -> Stat | None:
@@ -78,56 +72,30 @@ def _ratio(variant: VariantResult, measure: Measure) -> Ratio | None:
     return measure.ratio(variant.versus_baseline) if variant.versus_baseline else None
 
 
-def _end(stat: Stat) -> float:
-    return max(stat.median, stat.high or 0.0)
-
-
 def _bars(drawn: list[tuple[VariantResult, Stat]], measure: Measure, width: float, dark: bool | None) -> go.Bar:
     stats = [stat for _, stat in drawn]
     ratios = [_ratio(variant, measure) for variant, _ in drawn]
-    return go.Bar(
-        orientation="h",
-        x=[stat.median for stat in stats],
-        y=list(range(len(stats))),
-        width=width,
-        marker={"color": [style.COLORS[ratio.verdict] if ratio else style.PALE for ratio in ratios]},
-        error_x=style.whiskers(
-            [stat.median for stat in stats],
-            [stat.low for stat in stats],
-            [stat.high for stat in stats],
-            dark,
-            thickness=1.5,
-            width=5,
-        ),
-        hovertext=[_hover(variant, stat, measure) for variant, stat in drawn],
-        hoverinfo="text",
-    )
+    colors = [style.COLORS[ratio.verdict] if ratio else style.PALE for ratio in ratios]
+    hover = [_hover(variant, stat, measure) for variant, stat in drawn]
+    return style.bars(stats, range(len(stats)), width, {"color": colors}, hover, dark)
 
 
 def _hover(variant: VariantResult, stat: Stat, measure: Measure) -> str:
-    interval = "" if stat.low is None or stat.high is None else f" ({_said(stat.low)} to {_said(stat.high)})"
-    return f"{style.wrapped(variant.key)}<br>{_said(stat.median)} {measure.unit}{interval}<br>{stat.n} requests"
+    interval = "" if stat.low is None or stat.high is None else f" ({style.interval_words(stat)})"
+    figure = f"{style.figure_words(stat.median)} {measure.unit}{interval}"
+    return f"{style.wrapped(variant.key)}<br>{figure}<br>{stat.n} requests"
 
 
 def _label_bars(made: go.Figure, drawn: list[tuple[VariantResult, Stat]], measure: Measure) -> None:
     for row, (variant, stat) in enumerate(drawn):
-        made.add_annotation(
-            x=_end(stat),
-            y=row,
-            text=_label(_ratio(variant, measure), stat),
-            showarrow=False,
-            xanchor="left",
-            yanchor="middle",
-            xshift=9,
-            align="left",
-        )
+        style.label_bar(made, stat, row, _label(_ratio(variant, measure), stat))
 
 
 def _label(ratio: Ratio | None, stat: Stat) -> str:
     if ratio is None:
-        return f"<b>{_said(stat.median)}</b>"
+        return f"<b>{style.figure_words(stat.median)}</b>"
     against = "" if ratio.verdict in ("baseline", "too few rounds") else f" {ratio.ratio:.2f}x"
-    return f"<b>{_said(stat.median)}</b>  {MARKS[ratio.verdict]}{against} {ratio.verdict}"
+    return f"<b>{style.figure_words(stat.median)}</b>  {MARKS[ratio.verdict]}{against} {ratio.verdict}"
 
 
 def _band(

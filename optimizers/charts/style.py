@@ -13,7 +13,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from optimizers.analysis.verdicts import LEAST_FLOOR
-from optimizers.results import Run, VariantResult, Verdict
+from optimizers.results import Run, Stat, VariantResult, Verdict
 
 NEUTRAL = "#8a93a1"
 BLUE = "#3d8fd1"
@@ -33,6 +33,7 @@ FONT = "-apple-system, Segoe UI, Roboto, Noto Sans, Helvetica Neue, Arial, sans-
 LABEL_WIDTH = 44
 LINE_HEIGHT = 18.0
 ROW_GAP = 14.0
+HATCH = {"shape": "/", "fillmode": "overlay", "fgcolor": "rgba(255, 255, 255, 0.45)", "size": 6, "solidity": 0.25}
 _LONGEST_LABEL = 120
 _CLEAR = "rgba(0,0,0,0)"
 _INK = {None: "#767f8d", False: "#3a4454", True: "#cfd6e1"}
@@ -57,6 +58,23 @@ def speed_floor(floor: float | None) -> float:
 def floor_words(floor: float) -> str:
     """A noise floor of a speed in words: "±4%"."""
     return "over ±100%" if floor > 1 else f"±{floor:.0%}"
+
+
+def figure_words(value: float) -> str:
+    """A figure in words: from a hundred on without a decimal."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def interval_words(stat: Stat) -> str:
+    """The interval of a figure in words, a hyphen without one."""
+    if stat.low is None or stat.high is None:
+        return "-"
+    return f"{figure_words(stat.low)} to {figure_words(stat.high)}"
+
+
+def end(stat: Stat) -> float:
+    """How far a bar with its interval reaches."""
+    return max(stat.median, stat.high or 0.0)
 
 
 def escape(text: str) -> str:
@@ -159,6 +177,41 @@ def whiskers(
         "color": ink(dark),
         **look,
     }
+
+
+def bars(
+    stats: Sequence[Stat],
+    rows: Sequence[float],
+    width: float,
+    marker: dict[str, Any],
+    hover: Sequence[str],
+    dark: bool | None,
+) -> go.Bar:
+    """Horizontal bars of medians with their intervals, `width` high, where a row is 1."""
+    return go.Bar(
+        orientation="h",
+        x=[stat.median for stat in stats],
+        y=list(rows),
+        width=width,
+        marker=marker,
+        error_x=whiskers(
+            [stat.median for stat in stats],
+            [stat.low for stat in stats],
+            [stat.high for stat in stats],
+            dark,
+            thickness=1.5,
+            width=5,
+        ),
+        hovertext=list(hover),
+        hoverinfo="text",
+    )
+
+
+def label_bar(made: go.Figure, stat: Stat, row: float, text: str) -> None:
+    """Words beside the end of a bar."""
+    made.add_annotation(
+        x=end(stat), y=row, text=text, showarrow=False, xanchor="left", yanchor="middle", xshift=9, align="left"
+    )
 
 
 def pitch(keys: Sequence[str], half: float) -> float:

@@ -17,7 +17,6 @@ LEGEND_HEIGHT = 70
 ROOM = 62 + LEGEND_HEIGHT
 INK_ON_BARS = "#10151c"
 LEAST_LETTERS = 11
-_HATCH = {"shape": "/", "fillmode": "overlay", "fgcolor": "rgba(255, 255, 255, 0.45)", "size": 6, "solidity": 0.25}
 
 Drawn = list[tuple[str, WhereTimeGoes]]
 
@@ -87,7 +86,7 @@ def _bar(part: Part, drawn: Drawn, width: float) -> go.Bar:
     shares = [_percent(found, part) for _, found in drawn]
     marker: dict[str, object] = {"color": part.color}
     if part.hatched:
-        marker["pattern"] = _HATCH
+        marker["pattern"] = style.HATCH
     return go.Bar(
         orientation="h",
         name=part.title,

@@ -86,6 +86,7 @@ class RunView:
 
 @dataclass(frozen=True)
 class Chart:
+    column: gr.Column
     plot: gr.Plot
     rows: gr.HTML
 
@@ -361,9 +362,9 @@ def _results_view(run: RunView) -> ResultsView:
 
 
 def _chart(name: str, title: str) -> Chart:
-    with gr.Column(elem_classes="lv-chart", elem_id=f"lv-chart-{name}", min_width=240):
+    with gr.Column(elem_classes="lv-chart", elem_id=f"lv-chart-{name}", min_width=240) as column:
         _html(Markup("<h3>{}</h3>").format(title), f"lv-chart-title-{name}")
         plot = gr.Plot(show_label=False, label=title)
         if name in words.CHART_NOTES:
             _html(Markup('<p class="lv-fine">{}</p>').format(words.CHART_NOTES[name]), f"lv-chart-note-{name}")
-        return Chart(plot, _html("", f"lv-chart-rows-{name}"))
+        return Chart(column, plot, _html("", f"lv-chart-rows-{name}"))

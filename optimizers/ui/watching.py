@@ -100,15 +100,16 @@ def stop(raw: Any) -> tuple[Any, Any]:
 
 
 def results(raw: Any, dark: Any) -> Updates:
-    """What came out: (section, caveats, prompt, answers, details, then a figure and its rows for each chart)."""
+    """What came out: (section, caveats, prompt, answers, details, then column, figure and rows of each chart)."""
     run = _finished(raw)
     if run is None or not any(variant.latency for variant in run.variants):
         caveats = results_view.caveats(run) if run else ""
-        return gr.Column(visible=False), caveats, gr.skip(), "", "", *[None, ""] * len(words.CHARTS)
+        return gr.Column(visible=False), caveats, gr.skip(), "", "", *[gr.skip(), None, ""] * len(words.CHARTS)
     figures: list[Any] = []
     for name in words.CHARTS:
         figure, rows = getattr(charts, name), getattr(charts, f"{name}_rows")
-        figures += [figure(run, dark is True), results_view.rows(rows(run))]
+        asked = name != "as_hosted" or run.workload.as_hosted
+        figures += [gr.Column(visible=asked), figure(run, dark is True), results_view.rows(rows(run))]
     return (
         gr.Column(visible=True),
         results_view.caveats(run),

@@ -162,7 +162,7 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
 
 def _connect_results(page: layout.Page) -> None:
     run, results = page.run, page.results
-    drawn = [part for chart in results.charts for part in (chart.plot, chart.rows)]
+    drawn = [part for chart in results.charts for part in (chart.column, chart.plot, chart.rows)]
     shown = [results.section, results.caveats, results.prompt, results.answers, results.details, *drawn]
     run.finished.change(watching.results, [run.finished, results.dark], shown, js=_DARK, **_QUIET)
     results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)

@@ -8,7 +8,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from scripted_records import ANSWER, CHECKPOINT, GB, HOSTILE, LIMITS, MACHINE, NF4, OTHER, ROWS, measured
+from scripted_records import (
+    ANSWER,
+    CHECKPOINT,
+    GB,
+    HOSTILE,
+    LIMITS,
+    MACHINE,
+    NF4,
+    OTHER,
+    ROWS,
+    measured,
+    with_one_core_busy,
+)
 
 from optimizers import planning
 from optimizers.errors import CheckpointNotFound, ChoiceError, LeversError, RunNotFound
@@ -289,7 +301,8 @@ class Script:
 
     def run(self, run_id: str, status: RunStatus) -> Run:
         work = Workload(("Explain DNS briefly.", self.said("Why is the sky blue?"), "What is a mutex?"), 48, 6)
-        asked = self.asked.get(run_id, work)
+        asked = self.asked.get(run_id, replace(work, as_hosted=run_id == "noisy"))
+        variants = self._steps() if run_id in self.ladders else self._variants(run_id == "noisy")
         return Run(
             id=run_id,
             created_at="2026-11-30T10:00:00Z",
@@ -312,7 +325,7 @@ class Script:
             baseline="fp32+sdpa",
             noise_floor=NoiseFloor(0.13, 0.24, 0.0021) if run_id == "noisy" else NoiseFloor(0.021, 0.04, 4e-7),
             limits=LIMITS,
-            variants=self._steps() if run_id in self.ladders else self._variants(run_id == "noisy"),
+            variants=tuple(map(with_one_core_busy, variants)) if asked.as_hosted else variants,
             recommendation=Recommendation(
                 "bf16+sdpa",
                 self.said("Use bfloat16: it takes half the memory at nearly the same speed."),

@@ -226,7 +226,11 @@ def test_a_text_of_ones_own_is_put_in_refused_beside_its_field_and_named_in_the_
     page.check("#lv-as-hosted input")
     page.wait_for_selector(READY)
     page.click("#lv-compare")
-    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    chart = page.locator("#lv-chart-as_hosted")
+    chart.locator(".js-plotly-plot .legend").wait_for(timeout=WHOLE_RUN_MS)
+    expect(chart.locator(".legendtext")).to_have_text(["nothing else running", "one core busy"])
+    chart.locator("summary").click()
+    expect(chart.locator("tbody tr").first).to_have_text(re.compile("fp32.sdpa.*30.7.*8.5.*3.60x"))
     expect(page.locator("#lv-run-table .lv-fine")).to_contain_text("Perplexity is on your text. KL divergence is by")
     expect(page.locator("#lv-details")).to_contain_text("on the baseline's answers and on your text")
     assert page.evaluate("window.__pwned") is None
@@ -321,6 +325,7 @@ def test_where_the_time_goes_is_drawn_explained_and_told_in_a_table(page: Page, 
     chart.locator("summary").click()
     expect(chart.locator("tbody tr")).to_have_count(3)
     expect(chart.locator("tbody tr").first).to_contain_text("fp32+sdpa")
+    expect(page.locator("#lv-chart-as_hosted")).to_be_hidden()  # nobody asked for it
 
 
 def test_how_close_to_the_limit_each_comes_is_told_with_its_formula(page: Page, scripted_page: str) -> None:

@@ -79,6 +79,11 @@ def sample(variant: str, number: int, step_s: float, **changes: Any) -> Sample:
     return replace(made, **changes)
 
 
+def loaded(variant: str, steps: Sequence[float]) -> tuple[Sample, ...]:
+    """The same with one core busy."""
+    return tuple(sample(variant, number, step, load="one_busy_core") for number, step in enumerate(steps))
+
+
 def samples(variant: str, steps: Sequence[float], *, replica: bool = False) -> tuple[Sample, ...]:
     return tuple(sample(variant, number, step, replica=replica) for number, step in enumerate(steps))
 

@@ -25,12 +25,8 @@ from optimizers.results import Run
 from optimizers.schema import Measurement, Record, Sample, Workload, from_json, to_json
 
 
-def loaded(variant: str, steps: Sequence[float]) -> tuple[Sample, ...]:
-    return tuple(make.sample(variant, number, step, load="one_busy_core") for number, step in enumerate(steps))
-
-
 def timed(variant: str, quiet: float, busy: Sequence[float]) -> Measurement:
-    return make.measurement(variant, [quiet] * 6, loaded_samples=loaded(variant, busy))
+    return make.measurement(variant, [quiet] * 6, loaded_samples=make.loaded(variant, busy))
 
 
 def hosted_record(b_busy: Sequence[float] = (0.4,) * 5) -> Record:
@@ -42,7 +38,7 @@ def hosted_record(b_busy: Sequence[float] = (0.4,) * 5) -> Record:
         make.measurement("c", [0.45] * 6),
         replica=STEPS,
     )
-    return replace(record, loaded_replica_samples=loaded(BASE, [1.0] * 5))
+    return replace(record, loaded_replica_samples=make.loaded(BASE, [1.0] * 5))
 
 
 def test_the_figures_by_hand() -> None:
@@ -61,7 +57,7 @@ def test_the_figures_by_hand() -> None:
 def test_the_floor_is_that_of_the_baselines_two_processes_under_load() -> None:
     """A' at 1 and 4 s a token in turn: logs of the mean -2/5 ln 4 and of the deviation ln 4 sqrt(0.3), so that the
     far end is exp(0.5545 + 2.776 x 0.7593 / sqrt(5)) = 4.47, which swallows 2.5 times. Without load it is as it was."""
-    wide = replace(hosted_record(), loaded_replica_samples=loaded(BASE, [1.0, 4.0, 1.0, 4.0, 1.0]))
+    wide = replace(hosted_record(), loaded_replica_samples=make.loaded(BASE, [1.0, 4.0, 1.0, 4.0, 1.0]))
     run = compare(wide)
     b = result(run, "b")
     assert b.as_hosted and b.as_hosted.versus_baseline and b.as_hosted.versus_baseline.verdict == "within noise"
@@ -96,14 +92,14 @@ def test_the_log_keeps_them_apart() -> None:
     folding = Folding()
     folding.add(LogLine(0.0, None, protocol.Planned("r1", "2026-11-30T00:00:00Z", make.plan("a"))))
     folding.add(LogLine(1.0, BASE, protocol.CensusTaken(make.census())))
-    for sample in loaded(BASE, [1.0] * 2):
+    for sample in make.loaded(BASE, [1.0] * 2):
         for replica in (False, True):
             event = protocol.SampleTaken(replace(sample, replica=replica), make.output(sample.prompt, (1,)))
             folding.add(LogLine(1.0, BASE, event, replica))
     record = folding.record()
     base = record.measurements[0]
     assert (base.samples, record.replica_samples, base.outputs) == ((), (), ())
-    assert base.loaded_samples == loaded(BASE, [1.0] * 2)
+    assert base.loaded_samples == make.loaded(BASE, [1.0] * 2)
     assert [sample.replica for sample in record.loaded_replica_samples] == [True, True]
     assert base.status != "measured"  # they prove no ordinary timing
     folding.add(LogLine(2.0, BASE, protocol.SampleTaken(make.sample(BASE, 0, 0.5), make.output(0, (1,)))))

@@ -24,16 +24,26 @@ from optimizers.results import Run
 
 LONG = "fp32+sdpa+torchao_int8_weight_only"
 HOSTILE = '<a href="javascript:alert(1)">bf16</a>+$x^2$&\x1b[31m'
-NAMES = ("speed", "first_token", "memory", "quality", "where_time_goes")
+NAMES = ("speed", "first_token", "memory", "quality", "as_hosted", "where_time_goes")
 FIGURES = [getattr(charts, name) for name in NAMES]
 TABLES = [getattr(charts, f"{name}_rows") for name in NAMES]
 
 
 def one_run(*, key: str = LONG, rounds: int = 6, replica: int = 6) -> Run:
-    """The baseline at 2 tokens/s and a variant at 4, one that was not applied and one that was skipped."""
-    base = make.measurement(BASE, [0.5] * rounds, scores=(make.passage("text_timed", [0.0001] * 4),))
+    """The baseline at 2 tokens/s (1 with a core busy) and a variant at 4 (0.5), one that was not applied and one that
+    was skipped."""
+    base = make.measurement(
+        BASE,
+        [0.5] * rounds,
+        scores=(make.passage("text_timed", [0.0001] * 4),),
+        loaded_samples=make.loaded(BASE, [1.0] * rounds),
+    )
     fast = make.measurement(
-        key, [0.25] * rounds, memory=make.memory(256 * MIB), scores=(make.passage("answer:0", [0.01] * 4),)
+        key,
+        [0.25] * rounds,
+        memory=make.memory(256 * MIB),
+        scores=(make.passage("answer:0", [0.01] * 4),),
+        loaded_samples=make.loaded(key, [2.0] * rounds),
     )
     lost = make.measurement("lost", [0.125] * rounds, status="not_applied")
     skipped = make.measurement("left_out", [], status="skipped")
@@ -91,6 +101,21 @@ def test_a_noise_floor_that_swallows_everything_stays_inside_the_figure() -> Non
         low, high = figure.layout.xaxis.range
         assert low <= band.x0 < band.x1 <= high
     assert "over ±100%" in charts.speed(run).layout.xaxis.title.text
+
+
+def test_as_hosted_draws_each_speed_without_the_load_and_with_it() -> None:
+    run = one_run()
+    quiet, busy = bars(charts.as_hosted(run))
+    assert (list(quiet.x), list(busy.x)) == ([2.0, 4.0], [1.0, 0.5])
+    assert (quiet.name, busy.name) == ("nothing else running", "one core busy")
+    assert [said for said in texts(charts.as_hosted(run)) if "slower" in said] == [
+        "<b>1.0</b>  2.0x slower",
+        "<b>0.5</b>  8.0x slower",
+    ]
+    assert charts.as_hosted_rows(run)[2] == [LONG, "4.0", "0.5", "0.5 to 0.5", "8.00x", "0.50x", "slower"]
+    without = replace(run, variants=tuple(replace(variant, as_hosted=None) for variant in run.variants))
+    assert texts(charts.as_hosted(without)) == ["No variant was timed with one core busy."]
+    assert len(charts.as_hosted_rows(without)) == 1
 
 
 def test_memory_draws_each_phase_with_its_mapped_part_apart() -> None:
