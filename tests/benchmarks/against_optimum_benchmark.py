@@ -2,7 +2,7 @@
 one's decode figure is from a bare script's.
 
     python -m venv PEER && PEER/bin/pip install optimum-benchmark==0.6.0 "transformers<5" "torch>=2.11,<2.14"
-    python tests/benchmarks/against_optimum_benchmark.py PEER/bin/python [--tokens 64]
+    python tests/benchmarks/peers.py optimum-benchmark PEER/bin/python [--tokens 64]
 
 optimum-benchmark cannot live beside transformers 5, hence its environment. It runs as it comes (a process for each
 variant, ten warm-ups, ten timed requests and at least ten seconds), on prompts of the length of Levers' default ones,
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,22 +82,12 @@ def theirs(python: str, folder: str, prompt_tokens: int, tokens: int) -> tuple[f
 
 def ours(tokens: int) -> tuple[float, dict[str, float], float]:
     """Wall seconds of the whole command, each variant's decode tokens/s, and the mean tokens of a prompt."""
-    asked = [
-        "-m",
-        "optimizers",
-        "compare",
-        MODEL,
-        "-t",
-        "eager",
-        "-t",
-        "bf16",
-        "--max-new-tokens",
-        str(tokens),
-        "--json",
-    ]
+    asked = ["-m", "optimizers", "compare", MODEL, "-t", "eager", "-t", "bf16", "--max-new-tokens", str(tokens)]
     began = time.perf_counter()
-    done = subprocess.run([sys.executable, *asked, str(tokens)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, *asked, "--json"], cwd=ROOT, capture_output=True, text=True)
     took = time.perf_counter() - began
+    if done.returncode:
+        raise SystemExit(f"Levers failed:\n{done.stderr[-2000:]}")
     run = json.loads(done.stdout)
     speeds = {item["key"]: item["latency"]["decode_tokens_per_s"]["median"] for item in run["variants"]}
     return took, speeds, run["variants"][0]["points"][0]["prompt_tokens"]
@@ -115,12 +106,12 @@ def bare(folder: str, prompts: tuple[str, ...], tokens: int) -> dict[str, list[f
     return found
 
 
-def main() -> None:
+def main(asked: Sequence[str] | None = None) -> None:
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("asked", nargs="+", metavar="PYTHON", help="the interpreter of optimum-benchmark's environment")
     words.add_argument("--tokens", type=int, default=64)
     words.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = words.parse_args()
+    options = words.parse_args(asked)
     if options.serve:
         folder, attention, dtype, prompt_tokens = options.asked
         return peer(folder, attention, dtype, int(prompt_tokens), options.tokens)

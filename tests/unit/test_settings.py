@@ -22,3 +22,15 @@ def test_memory_that_is_no_number_of_bytes_is_named() -> None:
     assert found.memory_bytes is None
     assert found.unread == ("LEVERS_MEMORY_BYTES is no whole number of bytes, so it counts as absent.",)
     assert settings({"LEVERS_MEMORY_BYTES": "8000", "LEVERS_PORT": ""}).unread == ()
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_off_and_said_so() -> None:
+    for said in ("no", "true", " 1"):
+        found = settings({"LEVERS_ALLOW_FOLDERS": said, "LEVERS_ALLOW_ENGINES": "1"})
+        assert (found.allow_folders, found.allow_engines) == (False, True)
+        assert found.unread == ("LEVERS_ALLOW_FOLDERS is neither 1 nor 0, so it counts as 0.",)
+    for said in ("0", "1"):
+        found = settings({"LEVERS_ALLOW_FOLDERS": said})
+        assert (found.allow_folders, found.unread) == (said == "1", ())
+    found = settings({"LEVERS_ALLOW_FOLDERS": ""})
+    assert (found.allow_folders, found.unread) == (True, ())

@@ -17,6 +17,7 @@ import pytest
 
 from optimizers.errors import WorkerError
 from optimizers.manager import Manager
+from optimizers.manager.live import Live
 from optimizers.runners import busy_core
 from optimizers.runners.busy_core import SPINNER, BusyCore
 from optimizers.store import Store
@@ -56,8 +57,17 @@ def test_what_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("resident", [True, False])
 def test_the_leaders_answer_five_rounds_more_and_their_samples_stay_apart(
-    resident: bool, manager: Manager, store: Store, tiny_llama: Path
+    resident: bool, manager: Manager, store: Store, tiny_llama: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    left: list[float] = []
+    progress = Live.progress
+
+    def seen(live: Live, share: float, left_s: float) -> None:
+        if live.snapshot().stage.startswith("one core busy"):
+            left.append(left_s)
+        progress(live, share, left_s)
+
+    monkeypatch.setattr(Live, "progress", seen)
     plan = help_.plan_for(tiny_llama, "bf16", resident=resident, rounds=2, as_hosted=True)
     run_id = manager.start(plan)
     run = store.load(manager.wait(run_id, help_.PATIENCE_S).id)
@@ -77,6 +87,8 @@ def test_the_leaders_answer_five_rounds_more_and_their_samples_stay_apart(
         assert variant.latency and variant.latency.total_s and variant.latency.total_s.n == 2
     assert half.as_hosted and half.as_hosted.versus_baseline and half.as_hosted.versus_baseline.low is not None
     assert half.where_time_goes is not None
+    if resident:
+        assert len(left) == len(busy) and min(left) > 0  # each variant's profiled pass is still to come
     assert spinners(os.getpid()) == []
 
 
@@ -110,6 +122,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 import manager_help as help_
 from pathlib import Path
 from optimizers.manager import Manager
+from optimizers.manager.live import Live
 from optimizers.store import Store
 manager = Manager(Store(Path({str(tmp_path)!r})))
 plan = help_.plan_for(Path({str(tiny_llama)!r}), "bf16", rounds=1, max_new_tokens=100, as_hosted=True)
