@@ -22,7 +22,7 @@ from optimizers.errors import ChoiceError, LeversError, RunNotFound, TextError
 from optimizers.manager import Manager, finished
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
 from optimizers.runners import forking
-from optimizers.schema import Checkpoint, Choice, EngineState, Machine, Obstacle, Plan, Way, Workload
+from optimizers.schema import Checkpoint, Choice, EngineState, Machine, Obstacle, Plan, PresetId, Way, Workload
 from optimizers.scores import KlTerms, OwnText
 from optimizers.settings import settings
 from optimizers.store import Store
@@ -31,10 +31,6 @@ from optimizers.tasks import text_generation
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
 
-USUAL: dict[Way, tuple[str, ...]] = {
-    "alone": ("bf16", "torchao_int8_weight_only"),
-    "ladder": ("bf16", "compile", "torchao_int8_weight_only"),
-}
 DEFAULT_TOKENS = 48
 DEFAULT_ROUNDS = 6
 LOOK_EVERY_S = 1.0
@@ -175,7 +171,13 @@ def own_text(text: str) -> OwnText:
 
 def usual(ways: Way = "alone") -> tuple[str, ...]:
     """What is compared when nothing is named, as far as its files are in the folder of techniques."""
-    return tuple(name for name in USUAL[ways] if name in all_techniques())
+    return planning.preset("cheap" if ways == "alone" else "ladder").ticked
+
+
+def preset(name: PresetId, model: str | None = None) -> planning.Preset:
+    """What is ticked with one press, so far as it can be used on this machine and, when one is named, with that model.
+    Raises CheckpointError, and KeyError for a name that there is not."""
+    return planning.preset(name, {row.id for row in techniques(model).techniques if row.available})
 
 
 def named_in(stack: str) -> tuple[str, ...]:

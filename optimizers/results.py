@@ -171,6 +171,15 @@ class ModelFacts:
 
 
 @dataclass(frozen=True)
+class Replay:
+    """How the answer to a prompt was written: when each of its tokens came, in seconds from the start of one timed
+    request (the middle one of those for that prompt)."""
+
+    prompt: int
+    token_times_s: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class VariantResult:
     """`model` is the variant's own where it is another than the run's; `threads` are those that it was to compute with,
     None in runs that did not keep it (the census has those that it did compute with)."""
@@ -200,6 +209,7 @@ class VariantResult:
     near_limit: NearLimit | None = None
     threads: int | None = None
     as_hosted: Hosted | None = None
+    replays: tuple[Replay, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from optimizers.scores import KlTerms, OwnText, PassageScores, StretchScore
 Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime", "checkpoint"]
 Device = Literal["cpu", "cuda"]
 Way = Literal["alone", "ladder"]
+PresetId = Literal["cheap", "small", "fast", "ladder"]
 VariantStatus = Literal["waiting", "loading", "ready", "measured", "skipped", "not_applied", "failed", "cancelled"]
 RunStatus = Literal["running", "done", "cancelled", "interrupted", "failed"]
 
@@ -202,13 +203,15 @@ class Sample:
 @dataclass(frozen=True)
 class Output:
     """A natural answer: the tokens before the first stop token. `stopped` says whether a stop token came; `generated`
-    counts the tokens produced, stop tokens and what follows included."""
+    counts the tokens produced, stop tokens and what follows included. `text_ends` holds for each token how many
+    characters of the text are there when it has come; empty in runs that did not keep it."""
 
     prompt: int
     text: str
     token_ids: tuple[int, ...]
     stopped: bool
     generated: int
+    text_ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from optimizers.analysis.limits import near_limit, sound
 from optimizers.analysis.payback import payback
 from optimizers.analysis.promises import judge
 from optimizers.analysis.recommendation import recommend
+from optimizers.analysis.replays import replays
 from optimizers.analysis.requests import counted
 from optimizers.analysis.time_parts import where_time_goes
 from optimizers.limits import MachineLimits, NearLimit
@@ -122,6 +123,7 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
         versus_baseline=versus,
         step=_step(item, record, base.floor, planned.below),
         where_time_goes=where_time_goes(item.profile) if item.profile else None,
+        replays=replays(samples, item.outputs),
     )
     own = replace(record.plan, checkpoint=planned.checkpoint or record.plan.checkpoint)
     near = _near_limit(measured, record.limits, own)

@@ -6,6 +6,7 @@ Nothing here reads a file, starts a process or imports a heavy library.
 from optimizers.planning.checks import check
 from optimizers.planning.models import Another
 from optimizers.planning.plans import gigabytes, memory_limit, plan
+from optimizers.planning.presets import Preset, preset
 from optimizers.planning.stacks import AS_STORED, PLAIN_BASELINE, key_of, known, parse_stack, read_stack
 from optimizers.planning.threads import counted as thread_counts
 from optimizers.planning.threads import swept
@@ -15,6 +16,7 @@ __all__ = [
     "AS_STORED",
     "PLAIN_BASELINE",
     "Another",
+    "Preset",
     "check",
     "gigabytes",
     "key_of",
@@ -23,6 +25,7 @@ __all__ = [
     "memory_limit",
     "parse_stack",
     "plan",
+    "preset",
     "read_stack",
     "swept",
     "thread_counts",

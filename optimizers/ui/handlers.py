@@ -14,7 +14,7 @@ import gradio as gr
 from optimizers import api
 from optimizers.errors import ChoiceError, LeversError, TextError, ThreadsError
 from optimizers.results import ModelEntry, TechniqueRow
-from optimizers.schema import Choice, Plan
+from optimizers.schema import Choice, Plan, PresetId
 from optimizers.settings import settings
 from optimizers.ui import figures, form, notes, preparing, words
 
@@ -125,6 +125,15 @@ def usual_ticks(rows: tuple[TechniqueRow, ...], ways: Any, *ticked: bool) -> lis
     ):
         return [gr.skip() for _ in rows]
     return [gr.Checkbox(value=row.id in usual[ways] & here) for row in rows]
+
+
+def preset(rows: tuple[TechniqueRow, ...], name: PresetId, model: Any) -> list[Any]:
+    """The form after a choice was made with one press: (way, a check box for each of `rows`, stacks)."""
+    try:
+        chosen = api.preset(name, form.model_name(model) if model else None)
+    except LeversError:
+        chosen = api.preset(name)
+    return [chosen.ways, *(gr.Checkbox(value=row.id in chosen.ticked) for row in rows), "\n".join(chosen.stacks)]
 
 
 def estimate(ids: tuple[str, ...], *raw: Any) -> Updates:

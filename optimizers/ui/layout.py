@@ -14,8 +14,9 @@ from markupsafe import Markup
 
 from optimizers import api
 from optimizers.results import TechniqueRow
+from optimizers.schema import PresetId
 from optimizers.settings import settings
-from optimizers.ui import form, notes, words
+from optimizers.ui import form, notes, sample, words
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class TechniqueStep:
     rows: tuple[TechniqueRow, ...]
     boxes: tuple[gr.Checkbox, ...]
     notes: tuple[gr.HTML, ...]
+    presets: dict[PresetId, gr.Button]
     ways: gr.Radio
     another: AnotherStep
     stacks: gr.Textbox
@@ -148,6 +150,7 @@ def page(rows: tuple[TechniqueRow, ...]) -> Page:
     _html(Markup('<p class="lv-message" role="status">{}</p>').format(words.CONNECTION_LOST), "lv-connection")
     notice = _html("", "lv-notice")
     with gr.Column(elem_id="lv-setup") as setup:
+        _html(sample.sample(), "lv-sample")
         model, techniques, prompts = _model_step(), _technique_step(rows), _prompt_step(rows)
         before = _html("", "lv-before-notes")
         with gr.Row(elem_id="lv-go"):
@@ -195,6 +198,7 @@ def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:
     lines: dict[str, gr.HTML] = {}
     with gr.Column(elem_classes="lv-card"):
         _step(2, words.STEP_TECHNIQUES, words.STEP_TECHNIQUES_HINT)
+        presets = _presets()
         ways = gr.Radio(
             list(words.WAYS), value="alone", label=words.WAYS_LABEL, info=words.WAYS_INFO, elem_id="lv-ways"
         )
@@ -217,7 +221,13 @@ def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:
         wrong = _html("", "lv-stacks-note")
         planned = _html(notes.not_planned(words.PLANNED_WAITS), "lv-planned")
     in_order = tuple(boxes[row.id] for row in rows), tuple(lines[row.id] for row in rows)
-    return TechniqueStep(rows, *in_order, ways, another, stacks, wrong, planned)
+    return TechniqueStep(rows, *in_order, presets, ways, another, stacks, wrong, planned)
+
+
+def _presets() -> dict[PresetId, gr.Button]:
+    _html(Markup('<p class="lv-presets-label">{}</p>').format(words.PRESETS_LABEL), "lv-presets-label")
+    with gr.Row(elem_id="lv-presets"):
+        return {name: gr.Button(title, size="md", elem_id=f"lv-preset-{name}") for name, title in words.PRESETS.items()}
 
 
 def _another_step() -> AnotherStep:
@@ -349,11 +359,11 @@ def _results_view(run: RunView) -> ResultsView:
     with run.column:
         caveats = _html("", "lv-run-caveats")
         with gr.Column(visible=False, elem_id="lv-results") as section:
-            with gr.Row(elem_classes="lv-charts"):
-                charts = tuple(_chart(name, title) for name, title in words.CHARTS.items())
             _html(Markup("<h2>{}</h2><p>{}</p>").format(words.ANSWERS, words.ANSWERS_HINT), "lv-answers-title")
             prompt = gr.Dropdown([], label=words.PROMPT_PICK, elem_id="lv-prompt")
             answers = _html("", "lv-answers")
+            with gr.Row(elem_classes="lv-charts"):
+                charts = tuple(_chart(name, title) for name, title in words.CHARTS.items())
             details = _html("", "lv-details")
             download = gr.Button(words.DOWNLOAD, size="md", elem_id="lv-download")
             payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")

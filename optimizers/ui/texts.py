@@ -1,21 +1,44 @@
 """The answers to one prompt side by side: the baseline's, then each variant's with its first difference marked.
 
-Covers the common prefix, by characters, and drawing. It does not judge the texts.
+They carry what the race needs too: how far each text had come when.
+
+Covers the common prefix, by characters, and drawing. It does not judge the texts. The race itself is assets/race.js.
 """
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from markupsafe import Markup
 
-from optimizers.results import Run, VariantResult
-from optimizers.ui import figures, words
+from optimizers.results import Replay, Run, VariantResult
+from optimizers.schema import Output
+from optimizers.ui import figures, results_view, words
 
 EMPTY = Markup("")
 
-_GRID = Markup('<section class="lv-answers" aria-label="{label}">{cards}</section>')
+RACE_SCRIPT = Path(__file__).parents[2] / "assets" / "race.js"
+
+_GRID = Markup(
+    '<div class="lv-race">{bar}<section class="lv-answers" aria-label="{label}"{more}>{cards}</section></div>'
+)
+_SCROLLS = Markup(' tabindex="0"')
+_RACE_BAR = Markup(
+    '<div class="lv-race-bar"><button type="button" class="lv-race-go" data-go="{go}" data-pause="{pause}" '
+    'data-again="{again}">{go}</button><div class="lv-speeds" role="group" aria-label="{speed}">'
+    '<button type="button" data-speed="1" aria-pressed="true">{once}</button>'
+    '<button type="button" data-speed="2" aria-pressed="false">{twice}</button></div><p>{hint}</p></div>'
+)
 _CARD = Markup(
-    '<article class="lv-answer{kind}" aria-label="{title}"><header><h3>{title}</h3><code>{key}</code></header>'
-    '<p class="lv-prose">{text}</p><footer>{note}</footer></article>'
+    '<article class="lv-answer{kind}" aria-label="{title}"{race}><header><h3>{title}</h3><code>{key}</code>'
+    '<p class="lv-verdict-line">{verdict}</p></header>{clock}'
+    '<div class="lv-said"><p class="lv-prose">{text}</p></div><footer>{note}</footer></article>'
+)
+_RACE = Markup(' data-times="{times}" data-ends="{ends}" data-text="{text}"')
+_CLOCK = Markup(
+    '<div class="lv-clock"><div class="lv-track"><span></span></div><p>'
+    '<strong class="lv-time">{last}</strong> {note}</p></div>'
 )
 _SPLIT = Markup(
     '<span class="lv-same">{same}</span><mark class="lv-split" title="{title}"><span class="lv-hidden">{title}</span>'
@@ -36,36 +59,91 @@ def prompt_choices(run: Run) -> list[tuple[str, int]]:
     return [(f"{i + 1}. {_one_line(prompt)}", i) for i, prompt in enumerate(run.workload.prompts)]
 
 
-def side_by_side(run: Run, prompt: int) -> str:
-    """Every answer to `prompt`, the baseline's first. Variants without answers are left out."""
+def side_by_side(run: Run, prompt: int, scrolls: bool = False) -> str:
+    """Every answer to `prompt`, the baseline's first, ready to be raced. Variants without answers are left out. On a
+    narrow page they stand in one row where `scrolls` says so, which then can be reached by keyboard."""
     baseline = next((variant for variant in run.variants if variant.key == run.baseline), None)
     reference = _answer(baseline, prompt) if baseline else None
     others = [variant for variant in run.variants if variant is not baseline and variant.outputs]
-    cards = [_baseline_card(baseline, reference)] if baseline else []
-    cards += [_card(variant, _answer(variant, prompt), reference) for variant in others]
-    return _GRID.format(label=words.ANSWERS, cards=EMPTY.join(cards))
+    cards = [_card(baseline, prompt, *_baseline_text(reference), kind=" lv-baseline")] if baseline else []
+    cards += [_card(variant, prompt, *_text(_answer(variant, prompt), reference)) for variant in others]
+    raced = sum(_replay(variant, prompt) is not None for variant in run.variants)
+    return _GRID.format(
+        label=words.ANSWERS,
+        cards=EMPTY.join(cards),
+        bar=_race_bar() if raced > 1 else EMPTY,
+        more=_SCROLLS if scrolls else EMPTY,
+    )
 
 
-def _answer(variant: VariantResult, prompt: int) -> str | None:
-    return next((output.text for output in variant.outputs if output.prompt == prompt), None)
+def _race_bar() -> Markup:
+    return _RACE_BAR.format(
+        go=words.RACE,
+        pause=words.RACE_PAUSE,
+        again=words.RACE_AGAIN,
+        speed=words.RACE_SPEED,
+        once=words.RACE_ONCE,
+        twice=words.RACE_TWICE,
+        hint=words.RACE_HINT,
+    )
 
 
-def _baseline_card(variant: VariantResult, text: str | None) -> Markup:
-    body = words.NO_ANSWER if text is None else text or words.EMPTY_ANSWER
-    return _CARD.format(kind=" lv-baseline", title=variant.title, key=variant.key, text=body, note=words.BASELINE_LABEL)
+def _answer(variant: VariantResult, prompt: int) -> Output | None:
+    return next((output for output in variant.outputs if output.prompt == prompt), None)
 
 
-def _card(variant: VariantResult, text: str | None, reference: str | None) -> Markup:
-    body: str | Markup
-    if text is None or reference is None:
-        body, note = text or words.NO_ANSWER, ""
-    elif text == reference:
-        body, note = Markup('<span class="lv-same">{}</span>').format(text), words.IDENTICAL
-    else:
-        shared = common_prefix(text, reference)
-        body = _SPLIT.format(same=text[:shared], title=words.DIVERGES, rest=text[shared:])
-        note = words.LEAVES.format(characters=figures.plural(shared, "character", "characters"))
-    return _CARD.format(kind="", title=variant.title, key=variant.key, text=body, note=note)
+def _replay(variant: VariantResult, prompt: int) -> Replay | None:
+    """When each token of the answer came, where it is known how far the text had come with each."""
+    found = next((replay for replay in variant.replays if replay.prompt == prompt), None)
+    answer = _answer(variant, prompt)
+    if found is None or answer is None or not 0 < len(found.token_times_s) <= len(answer.text_ends):
+        return None
+    return found
+
+
+def _card(variant: VariantResult, prompt: int, text: str | Markup, note: str, kind: str = "") -> Markup:
+    answer, replay = _answer(variant, prompt), _replay(variant, prompt)
+    race = clock = EMPTY
+    if answer and replay:
+        times, ends = replay.token_times_s, answer.text_ends[: len(replay.token_times_s)]
+        race = _RACE.format(times=json.dumps(times), ends=json.dumps(ends), text=answer.text)
+        tokens = figures.plural(len(times), "token", "tokens")
+        first = words.RACE_CLOCK.format(tokens=tokens, first=figures.short_seconds(times[0]))
+        clock = _CLOCK.format(last=f"{times[-1]:.2f} s", note=first)
+    return _CARD.format(
+        kind=kind,
+        title=variant.title,
+        key=variant.key,
+        verdict=_verdict(variant),
+        text=text,
+        note=note,
+        race=race,
+        clock=clock,
+    )
+
+
+def _verdict(variant: VariantResult) -> Markup:
+    """How fast it is against the baseline, in a word and a figure."""
+    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
+    if ratio is None:
+        return EMPTY
+    against = "" if ratio.verdict == "baseline" else figures.times(ratio.ratio)
+    return Markup("{} {}").format(results_view.verdict(ratio), against)
+
+
+def _baseline_text(answer: Output | None) -> tuple[str, str]:
+    return words.NO_ANSWER if answer is None else answer.text or words.EMPTY_ANSWER, words.BASELINE_LABEL
+
+
+def _text(answer: Output | None, reference: Output | None) -> tuple[str | Markup, str]:
+    """The text of a variant's answer as it is drawn beside the baseline's, and the note below it."""
+    if answer is None or reference is None:
+        return (answer.text if answer else "") or words.NO_ANSWER, ""
+    if answer.text == reference.text:
+        return Markup('<span class="lv-same">{}</span>').format(answer.text), words.IDENTICAL
+    shared = common_prefix(answer.text, reference.text)
+    body = _SPLIT.format(same=answer.text[:shared], title=words.DIVERGES, rest=answer.text[shared:])
+    return body, words.LEAVES.format(characters=figures.plural(shared, "character", "characters"))
 
 
 def _one_line(text: str) -> str:

@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from optimizers import api
 from optimizers.errors import UsageError
 from optimizers.settings import Settings
-from optimizers.ui import glimpse, handlers, layout, notes, theme, watching, words
+from optimizers.ui import glimpse, handlers, layout, notes, texts, theme, watching, words
 from optimizers.ui.early import Early
 
 # The address follows the run, so that a reload finds it again; history is replaced, not grown.
@@ -72,7 +72,7 @@ def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
             server_port=served.port,
             theme=theme.theme(),
             css_paths=[theme.STYLESHEET],
-            head=_HEAD,
+            head=_HEAD + f"<script>{texts.RACE_SCRIPT.read_text(encoding='utf-8')}</script>",
             app_kwargs={"routes": [glimpse.ROUTE], "middleware": [early]},
             footer_links=[],
             run_history=False,
@@ -124,6 +124,9 @@ def _connect_form(page: layout.Page) -> None:
     steps = page.techniques
     ids = tuple(row.id for row in steps.rows)
     steps.ways.input(partial(handlers.usual_ticks, steps.rows), [steps.ways, *steps.boxes], list(steps.boxes), **_QUIET)
+    filled = [steps.ways, *steps.boxes, steps.stacks]
+    for name, button in steps.presets.items():
+        button.click(partial(handlers.preset, steps.rows, name), page.model.ready, filled, **_QUIET)
     changed = [component.change for component in page.form]
     changed += [page.model.ready.change, steps.another.ready.change]
     gr.on(

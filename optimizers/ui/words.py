@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from optimizers.schema import RunStatus, Slot, VariantStatus, Way
+from optimizers.schema import PresetId, RunStatus, Slot, VariantStatus, Way
 from optimizers.scores import KlTerms
 
 NAME = "Levers"
 LEAD = (
     "See what each inference optimization gives and what it costs: the same prompts, side by side, on this machine, "
     "measured against a baseline."
+)
+SAMPLE = "A comparison that was recorded"
+SAMPLE_ABOUT = (
+    "“{prompt}” asked of {model} on {cores} cores of {cpu}, {date}. Yours will differ: that is what this is for."
 )
 PAGE_TITLE = "Levers: inference optimizations, measured"
 
@@ -46,6 +50,13 @@ SLOTS: dict[Slot, tuple[str, str]] = {
 PROMISE = "Promised"
 WARNING = "On this machine"
 UNAVAILABLE = "Not available here"
+PRESETS_LABEL = "Start from"
+PRESETS: dict[PresetId, str] = {
+    "cheap": "Cheap wins",
+    "small": "Smallest memory",
+    "fast": "Fastest on this machine",
+    "ladder": "The full ladder",
+}
 WAYS_LABEL = "How they are put together"
 WAYS_INFO = "Alone: what each gives by itself. The ladder: what each adds to those below it, in the order guides teach."
 WAYS: tuple[tuple[str, Way], ...] = (
@@ -231,6 +242,16 @@ AS_TABLE = "The same figures as a table"
 ANSWERS = "Answers side by side"
 ANSWERS_HINT = "What is word for word the baseline's is quiet; the mark shows where an answer first leaves it."
 PROMPT_PICK = "Prompt"
+RACE = "Race them"
+RACE_PAUSE = "Pause"
+RACE_AGAIN = "Race again"
+RACE_SPEED = "Speed of the race"
+RACE_ONCE = "True speed"
+RACE_TWICE = "Twice as fast"
+RACE_HINT = (
+    "All answers are written again together, each token when its clock said that it came. Each had the machine alone."
+)
+RACE_CLOCK = "{tokens}, first after {first}"
 IDENTICAL = "Same as the baseline, word for word."
 LEAVES = "Leaves the baseline after {characters}."
 NO_ANSWER = "No answer to this prompt."

@@ -22,6 +22,7 @@ from optimizers.schema import Output, Timing
 from optimizers.worker import clock, compiling, nvml
 from optimizers.worker.decoding import Decoding
 from optimizers.worker.loading import Loaded
+from optimizers.worker.text_ends import text_ends
 
 _STREAM_EVERY_S = 0.25
 _TIMED_STREAM_EVERY_S = 1.0  # what is streamed while a request is timed is part of its time
@@ -140,7 +141,8 @@ class Generator:
         marks = _Marks(start, tokenized, generated, end, clock.usage(before, clock.account()), joules)
         timing = self._timing(len(prompt_ids), streamer, marks)
         natural = tuple(streamer.natural_ids)
-        output = Output(request, text, natural, streamer.stopped, len(streamer.ids))
+        ends = text_ends(natural, text, self.text)
+        output = Output(request, text, natural, streamer.stopped, len(streamer.ids), ends)
         return Answer(timing, output, prompt_ids, tuple(streamer.ids[: len(natural) + streamer.stopped]))
 
     def _timing(self, prompt_tokens: int, streamer: Streamer, marks: _Marks) -> Timing:

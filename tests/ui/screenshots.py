@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from browsing import READY
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from serving import HERE, ROOT, free_port, serving
 
 WIDTHS = {390: 844, 1024: 768, 1440: 900, 1920: 1080}
 THEMES = ("light", "dark")
-READY = "#lv-compare:not([disabled])"
 CHARTS = "#lv-chart-quality .js-plotly-plot .main-svg"
 Steps = Callable[[Page, str], None]
 

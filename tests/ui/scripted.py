@@ -45,6 +45,7 @@ from optimizers.schema import (
     Choice,
     Obstacle,
     Plan,
+    PresetId,
     RunStatus,
     Skipped,
     Variant,
@@ -150,6 +151,9 @@ class Script:
             if name not in known and not name.startswith("threads="):
                 raise ChoiceError(f"There is no technique {name}.", "Use one of the names in the list above.")
         return tuple(stack.split("+"))
+
+    def preset(self, name: PresetId, model: str | None = None) -> planning.Preset:
+        return planning.preset(name)
 
     def plan(
         self,

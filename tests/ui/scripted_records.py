@@ -15,6 +15,7 @@ from optimizers.results import (
     Payback,
     PromiseResult,
     Ratio,
+    Replay,
     Stat,
     TechniqueRow,
     VariantResult,
@@ -34,6 +35,7 @@ HOSTILE = (
     "</script><script>window.__pwned='script'</script> `${alert(1)}` [link](javascript:alert(2)) **bold** "
     '<svg onload="window.__pwned=\'svg\'"> " onmouseover="window.__pwned=\'attribute\'" x=" \x1b[31mred\x1b[0m'
 )
+RACED = 30  # tokens
 ANSWER = (
     "The sky is blue because of Rayleigh scattering. Sunlight holds every color, and the air's molecules scatter short "
     "waves, such as blue, far more than long ones, so blue light reaches your eyes from every side."
@@ -220,13 +222,19 @@ def measured(
         latency=latency,
         memory=_memory(weights),
         quality=quality,
-        outputs=tuple(Output(i, text, (1, 2, 3), True, 48) for i in range(3)),
+        outputs=tuple(_output(i, text) for i in range(3)),
+        replays=tuple(Replay(i, tuple(round(0.12 + i / 100 + k / rate, 4) for k in range(RACED))) for i in range(3)),
         versus_baseline=VersusBaseline(decode, decode, decode, weights / 538e6, weights / 538e6),
         promises=PROMISES if ratio else (),
         payback=PAYBACK[verdict],
         where_time_goes=_time_parts(rate),
         near_limit=_near_limit(rate, weights),
     )
+
+
+def _output(prompt: int, text: str) -> Output:
+    ends = tuple(len(text) * (token + 1) // RACED for token in range(RACED))
+    return Output(prompt, text, tuple(range(RACED)), True, 48, ends)
 
 
 def with_one_core_busy(variant: VariantResult) -> VariantResult:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from browsing import READY
 from playwright.sync_api import Page, expect
 from scripted_records import HOSTILE
 from starlette.applications import Starlette
@@ -19,7 +20,6 @@ from optimizers.ui import glimpse, lanes
 from optimizers.ui.early import Early
 
 PAGE = "<html><head><script>theirs</script></head><body><head></body></html>"
-READY = "#lv-compare:not([disabled])"
 
 
 def live(*, version: int = 7, **changes: Any) -> LiveRun:

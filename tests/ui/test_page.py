@@ -6,20 +6,12 @@ import json
 import re
 
 import pytest
+from browsing import READY, WHOLE_RUN_MS, compare
 from playwright.sync_api import BrowserContext, Page, expect
 from scripted_records import HOSTILE
 
-READY = "#lv-compare:not([disabled])"
-WHOLE_RUN_MS = 120_000
 SHIFT = """() => { window.__shift = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries())
   if (!entry.hadRecentInput) window.__shift += entry.value; }).observe({type: 'layout-shift', buffered: true}); }"""
-
-
-def compare(page: Page, address: str) -> None:
-    page.goto(address)
-    page.wait_for_selector(READY)
-    page.click("#lv-compare")
-    page.wait_for_selector(".lv-lane")
 
 
 def test_nothing_is_asked_of_another_machine(context: BrowserContext, scripted_page: str) -> None:

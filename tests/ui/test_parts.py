@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ from scripted_records import CENSUS, HOSTILE, ROWS
 
 from optimizers.errors import ChoiceError, RunNotFound, TextError, ThreadsError
 from optimizers.quality import Interval, PerByte, Quality
-from optimizers.results import Hosted, NoiseFloor, PromiseResult, Ratio, Stat
-from optimizers.schema import SkippedModule
+from optimizers.results import Hosted, NoiseFloor, PromiseResult, Ratio, Run, Stat
+from optimizers.schema import SkippedModule, from_json
 from optimizers.scores import OwnText
-from optimizers.ui import details_view, figures, form, handlers, notes, results_view, texts, watching
+from optimizers.ui import details_view, figures, form, handlers, notes, results_view, sample, texts, watching
 
 GOOD: list[Any] = ["model", ["bf16"], "alone", "fp16\n\nbf16+eager\n", "One\n\nTwo", 48, 6, "", ""]
 
@@ -306,3 +307,36 @@ def test_nothing_from_outside_reaches_the_markup_unescaped() -> None:
 def test_an_answer_to_no_prompt_is_empty(prompt: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("optimizers.api.load", lambda run_id: Script().run(run_id, "done"))
     assert watching.answers("run-1", prompt) == ""
+
+
+def test_the_recorded_comparison_says_where_and_when_and_claims_no_quality_at_four_bits() -> None:
+    run = from_json(Run, sample.RECORDED.read_bytes())
+    html = sample.sample()
+    assert len(run.variants) >= 3
+    assert {variant.status for variant in run.variants} == {"measured"}
+    assert not any(variant.four_bit for variant in run.variants)
+    assert html.count("data-times=") == len(run.variants)
+    for said in (run.machine.cpu, run.created_at[:10], run.model.id, "Race them", run.workload.prompts[0]):
+        assert said in html
+
+
+def test_a_recorded_comparison_that_cannot_be_read_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sample, "RECORDED", tmp_path / "sample.json")
+    assert sample.sample() == ""
+    (tmp_path / "sample.json").write_text("{}")
+    assert sample.sample() == ""
+    assert len(caplog.messages) == 2 and all("sample.json cannot be read" in said for said in caplog.messages)
+
+
+def test_an_answer_is_raced_only_where_it_is_known_how_far_its_text_had_come() -> None:
+    run = Script().run("run-1", "done")
+    assert texts.side_by_side(run, 0).count("data-times=") == 3
+    first, second, third, *rest = run.variants
+    untold = replace(second, outputs=tuple(replace(output, text_ends=()) for output in second.outputs))
+    without = replace(third, replays=())
+    two_left = texts.side_by_side(replace(run, variants=(first, untold, third, *rest)), 0)
+    assert two_left.count("data-times=") == 2 and "Race them" in two_left
+    one_left = texts.side_by_side(replace(run, variants=(first, untold, without, *rest)), 0)
+    assert one_left.count("data-times=") == 1 and "Race them" not in one_left

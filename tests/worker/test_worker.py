@@ -78,6 +78,8 @@ def test_answers_are_those_of_a_bare_generate(worker: WorkerProcess, bare: tuple
     assert answered.output.generated == NEW_TOKENS
     if natural == ids:
         assert answered.output.text == text
+    ends = answered.output.text_ends
+    assert len(ends) == len(natural) and ends[-1] == len(answered.output.text) and list(ends) == sorted(ends)
     again = worker.do(RunRequest(8, PROMPT, NEW_TOKENS), Answered)
     assert again.output.token_ids == answered.output.token_ids
 
