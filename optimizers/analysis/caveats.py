@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from optimizers.analysis import effort, other_models, quality
 from optimizers.analysis.quality_words import numeric_floor
-from optimizers.analysis.requests import counted, possible
-from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS
+from optimizers.analysis.requests import counted, decode_tokens_per_s, possible
+from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS, farthest
 from optimizers.results import Caveat, NoiseFloor, VariantResult
 from optimizers.schema import Measurement, Record
 
@@ -33,7 +33,7 @@ def caveats(record: Record, variants: Sequence[VariantResult], floor: NoiseFloor
         *_rounds(record, base),
         *effort.caveats(record, measured),
         *_replica(record, base),
-        *_noisy(floor),
+        *_noisy(record, base),
         *_disturbed(record, measured),
         *_cut(measured),
         *_sequential(record),
@@ -120,10 +120,14 @@ def _replica(record: Record, base: Measurement | None) -> Iterator[Caveat]:
         yield Caveat("noise_unknown", text, "Ask for more rounds or a longer time budget.")
 
 
-def _noisy(floor: NoiseFloor) -> Iterator[Caveat]:
-    if floor.decode is not None and floor.decode > NOISY:
-        how_much = f"{floor.decode:.0%}" if floor.decode < 1 else "100% or more"
-        text = f"The baseline's two processes may differ by {how_much} in decoding speed: smaller gains are noise."
+def _noisy(record: Record, base: Measurement | None) -> Iterator[Caveat]:
+    rounds = counted(record.replica_samples), counted(base.samples if base else ())
+    far = farthest(*rounds, decode_tokens_per_s)
+    if far is not None and far > NOISY:
+        how_much = f"{far:.0%}" if far < 1 else "100% or more"
+        text = (
+            f"By these rounds the baseline's two processes may differ by {how_much} in decoding speed: so noisy is it."
+        )
         yield Caveat("noisy", text, "Close other programs, or ask for more rounds.")
 
 

@@ -29,10 +29,12 @@ REPEATED_TEXT_BYTES = 2048
 
 @dataclass(frozen=True)
 class _Base:
-    """What every variant is held against; `measurement` is None when the baseline was not measured."""
+    """What every variant is held against; `again` are the rounds of the baseline's second process. `measurement` is
+    None when the baseline was not measured."""
 
     measurement: Measurement | None
     rounds: dict[int, Sample]
+    again: dict[int, Sample]
     floor: NoiseFloor
 
 
@@ -76,7 +78,8 @@ def _base(record: Record) -> _Base:
     measurement = measured[0] if measured and measured[0].status == "measured" else None
     rounds = counted(measurement.samples) if measurement else {}
     noise = quality.logit_noise(measurement) if measurement else None
-    return _Base(measurement, rounds, verdicts.noise_floor(counted(record.replica_samples), rounds, noise))
+    again = counted(record.replica_samples)
+    return _Base(measurement, rounds, again, verdicts.noise_floor(again, rounds, noise))
 
 
 def _result(item: Measurement, base: _Base, record: Record, planned: Variant | None) -> VariantResult:
@@ -111,7 +114,9 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
     if is_baseline:
         versus = verdicts.baseline_row(rounds)
     elif base.measurement is not None:
-        versus = verdicts.versus_baseline(rounds, base.rounds, item.memory, base.measurement.memory, base.floor)
+        versus = verdicts.versus_baseline(
+            rounds, base.rounds, item.memory, base.measurement.memory, base.floor, base.again
+        )
     measured = replace(
         result,
         points=(point(samples, figures, workload.batch_size),) if figures else (),
@@ -121,7 +126,7 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
         if judged_against
         else None,
         versus_baseline=versus,
-        step=_step(item, record, base.floor, planned.below),
+        step=_step(item, record, base, planned.below),
         where_time_goes=where_time_goes(item.profile) if item.profile else None,
         replays=replays(samples, item.outputs),
     )
@@ -131,7 +136,7 @@ def _measured(result: VariantResult, item: Measurement, base: _Base, record: Rec
     if judged_against is None:
         return measured
     others = {promise.against for promise in planned.promises}
-    steps = [step for key in others if (step := _step(item, record, base.floor, key)) is not None]
+    steps = [step for key in others if (step := _step(item, record, base, key)) is not None]
     return replace(
         measured, promises=judge(planned.promises, measured, own, {step.below: step.versus for step in steps})
     )
@@ -147,13 +152,14 @@ def _near_limit(result: VariantResult, limits: MachineLimits | None, plan: Plan)
     return near_limit(limits, demand, plan.checkpoint, result.latency, *tokens)
 
 
-def _step(item: Measurement, record: Record, floor: NoiseFloor, below: str | None) -> Step | None:
+def _step(item: Measurement, record: Record, base: _Base, below: str | None) -> Step | None:
     """What the variant added to the one below it; None where there is none or it was not measured."""
     under = next((other for other in record.measurements if other.variant == below), None)
     if under is None or under.status != "measured":
         return None
     rounds = counted(item.samples), counted(under.samples)
-    return Step(under.variant, verdicts.versus_baseline(*rounds, item.memory, under.memory, floor))
+    again = base.again if under is base.measurement else {}
+    return Step(under.variant, verdicts.versus_baseline(*rounds, item.memory, under.memory, base.floor, again))
 
 
 def _facts(checkpoint: Checkpoint) -> ModelFacts:

@@ -53,13 +53,13 @@ def hosted(item: Measurement, record: Record, quiet: VariantResult) -> Hosted | 
         slowdown=before.median / now.median if before and now else None,
         versus_baseline=verdicts.BASELINE_RATIO
         if item.variant == record.plan.baseline
-        else verdicts.versus_baseline(rounds, _base(record), None, None, floor(record)).decode,
+        else verdicts.versus_baseline(rounds, _base(record), None, None, floor(record), _again(record)).decode,
     )
 
 
 def floor(record: Record) -> NoiseFloor:
     """The noise floor under load."""
-    return verdicts.noise_floor(counted(record.loaded_replica_samples), _base(record), None)
+    return verdicts.noise_floor(_again(record), _base(record), None)
 
 
 def changed_order(record: Record, variants: Sequence[VariantResult]) -> tuple[str, ...]:
@@ -73,6 +73,10 @@ def changed_order(record: Record, variants: Sequence[VariantResult]) -> tuple[st
     if now is before or ratio is None or ratio.verdict != "faster":
         return ()
     return (CHANGED.format(now=now.title, before=before.title, ratio=ratio.ratio),)
+
+
+def _again(record: Record) -> Rounds:
+    return counted(record.loaded_replica_samples)
 
 
 def _base(record: Record) -> Rounds:

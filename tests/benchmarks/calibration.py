@@ -4,12 +4,12 @@
 
 Three parts. It records one comparison in which every variant is the baseline again, each in a process of its own, and
 says how far apart their processes are (the standard deviation of the processes' mean log-speed, that of the noise of
-their rounds taken off). From the recorded samples it simulates comparisons: a baseline, its second process and a
-candidate drawn from the processes, rounds drawn with replacement and together, so that what disturbed a whole round
-disturbs it here too; how many say something other than "within noise", and how many find the candidate when its speed
-is multiplied by 1.1: with a number of rounds, and with rounds that end when the verdict is settled. Then it makes short
-real comparisons of the baseline with itself. Run it with nothing else on the machine. It is no test: nothing fails when
-the machine is noisy.
+their rounds taken off, and the 95 % upper bound of it by the chi-square of the processes' variance). From the recorded
+samples it simulates comparisons: a baseline, its second process and a candidate drawn from the processes, rounds drawn
+with replacement and together, so that what disturbed a whole round disturbs it here too; how many say something other
+than "within noise", and how many find the candidate when its speed is multiplied by 1.1: with a number of rounds, and
+with rounds that end when the verdict is settled. Then it makes short real comparisons of the baseline with itself. Run
+it with nothing else on the machine. It is no test: nothing fails when the machine is noisy.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -63,17 +65,18 @@ def speeds(record: Record) -> list[dict[int, Sample]]:
     return [*found, requests.counted(record.replica_samples)]
 
 
-def offset(processes: Sequence[dict[int, Sample]]) -> tuple[float, float]:
-    """Standard deviation of log decode speed between processes, and of one round within a process about the round's
-    mean over all (a one-way layout with the rounds taken off)."""
+def offset(processes: Sequence[dict[int, Sample]]) -> tuple[float, float, float]:
+    """Standard deviation of log decode speed between processes, its 95 % upper bound, and that of one round within a
+    process about the round's mean over all (a one-way layout with the rounds taken off)."""
     common = sorted(set.intersection(*(set(rounds) for rounds in processes)))
     logs = [[_log_speed(rounds[number]) for number in common] for rounds in processes]
     level = [statistics.fmean(column) for column in zip(*logs, strict=True)]
     rest = [[value - mean for value, mean in zip(row, level, strict=True)] for row in logs]
     means = [statistics.fmean(row) for row in rest]
     within = statistics.fmean(statistics.variance(row) for row in rest)
-    between = statistics.variance(means) - within / len(common)
-    return math.sqrt(max(0.0, between)), math.sqrt(within)
+    spread, noise, freedom = statistics.variance(means), within / len(common), len(means) - 1
+    at_most = freedom * spread / float(stats.chi2.ppf(0.05, freedom))
+    return math.sqrt(max(0.0, spread - noise)), math.sqrt(max(0.0, at_most - noise)), math.sqrt(within)
 
 
 def _log_speed(sample: Sample) -> float:
@@ -98,7 +101,9 @@ def simulate(
         looks = range(effort.LEAST_PAIRS, rounds) if until_settled else ()
         so_many = next((n for n in looks if effort.settled(_first(faster, n), base, _first(second, n))), rounds)
         floor = verdicts.noise_floor(_first(second, so_many), base, None)
-        ratio = verdicts.versus_baseline(_first(faster, so_many), base, None, None, floor).decode
+        ratio = verdicts.versus_baseline(
+            _first(faster, so_many), base, None, None, floor, _first(second, so_many)
+        ).decode
         said[ratio.verdict if ratio else "none"] += 1
         played += so_many
     return said, played / SIMULATED
@@ -124,9 +129,11 @@ def main() -> None:
     words.add_argument("--tokens", type=int, default=48)
     options = words.parse_args()
     recorded = speeds(run(of_itself(options.model, options.processes, options.rounds, options.tokens)))
-    between, within = offset(recorded)
+    between, at_most, within = offset(recorded)
     print(
-        f"between processes {between:.2%}, within one from round to round {within:.2%} (standard deviations of speed)"
+        f"between processes {between:.2%} (at most {at_most:.2%}), within one from round to round {within:.2%} "
+        "(standard deviations of speed)",
+        flush=True,
     )
     for rounds, until_settled in LENGTHS:
         (same, _), (faster, mean) = (simulate(recorded, rounds, factor, until_settled) for factor in (1.0, FASTER))
@@ -134,7 +141,7 @@ def main() -> None:
         how = f"{rounds} rounds" + (
             f" at most, until settled (the gain's: {mean:.1f} in the mean)" if until_settled else ""
         )
-        print(f"{how}: false verdicts {wrong:.1%}, a gain of 10 % found {faster['faster'] / SIMULATED:.1%}")
+        print(f"{how}: false verdicts {wrong:.1%}, a gain of 10 % found {faster['faster'] / SIMULATED:.1%}", flush=True)
     said: Counter[str] = Counter()
     for number in range(options.runs):
         plan = of_itself(options.model, 2, api.DEFAULT_ROUNDS, options.tokens)

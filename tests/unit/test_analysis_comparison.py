@@ -11,10 +11,11 @@ from analysis_records import BASELINE as BASE
 from analysis_records import STEPS, caveat_ids, result, two
 
 from optimizers.analysis import compare
-from optimizers.analysis.verdicts import verdict
+from optimizers.analysis.requests import counted, decode_tokens_per_s
+from optimizers.analysis.verdicts import farthest, verdict
 from optimizers.quality import Interval
 from optimizers.results import Run, Stat
-from optimizers.schema import Obstacle, from_json, to_json
+from optimizers.schema import Obstacle, Record, Sample, from_json, to_json
 from optimizers.scores import Candidate, Disagreement
 
 
@@ -123,17 +124,36 @@ def test_rounds_on_different_prompts_make_no_pair() -> None:
     assert (versus.decode, versus.ttft) == (None, None)
 
 
+def rounds_of(record: Record) -> tuple[dict[int, Sample], dict[int, Sample]]:
+    return counted(record.replica_samples), counted(record.measurements[0].samples)
+
+
 def test_the_noise_floor_by_hand() -> None:
     # A' at 0.5, 0.5, 0.25, 0.25 of A's 0.5: log-ratios 0, 0, ln 2, ln 2 (speed). Mean ln 2 / 2; all deviations are
     # ln 2 / 2, so sd = sqrt(4 (ln 2 / 2)^2 / 3) = ln 2 / sqrt(3), se = ln 2 / (2 sqrt(3)); t(3, 0.975) = 3.1824463.
     record = make.record(make.measurement(BASE, STEPS), replica=[0.5, 0.5, 0.25, 0.25])
     floor = compare(record).noise_floor
     high = math.log(2) / 2 + 3.182446305284264 * math.log(2) / (2 * math.sqrt(3))
-    assert floor.decode == pytest.approx(math.exp(high) - 1, rel=1e-9)
+    assert floor.decode == pytest.approx(math.sqrt(2) - 1, rel=1e-9)
+    assert farthest(*rounds_of(record), decode_tokens_per_s) == pytest.approx(math.exp(high) - 1, rel=1e-9)
     assert floor.ttft == 0.02  # equal to the last digit, and never under 2 %
     assert floor.kl_divergence is None
     assert "noisy" in caveat_ids(compare(record))
     assert "noisy" not in caveat_ids(compare(two(STEPS)))
+
+
+def test_both_processes_of_the_baseline_are_what_a_variant_is_held_against() -> None:
+    # A takes 0.5 s a token, A' 0.125 s in the first four rounds and does not answer the last two: the baseline's 0.25 s
+    # (the geometric mean) and 0.5 s. Log-ratios of a variant at 0.25 s: 0, 0, 0, 0, ln 2, ln 2; the mean is ln 2 / 3,
+    # the deviation ln 2 sqrt((4/9 + 8/9) / 5), t(5, 0.975) = 2.570581836.
+    base, fast = make.measurement(BASE, [0.5] * 6), make.measurement("a", [0.25] * 6)
+    versus = result(compare(make.record(base, fast, replica=[0.125] * 4)), "a").versus_baseline
+    assert versus is not None and versus.decode is not None
+    half = 2.570581836 * math.log(2) * math.sqrt((4 / 9 + 8 / 9) / 5) / math.sqrt(6)
+    assert versus.decode.ratio == pytest.approx(2 ** (1 / 3), rel=1e-9)
+    assert versus.decode.low == pytest.approx(2 ** (1 / 3) * math.exp(-half), rel=1e-9)
+    alone = result(compare(make.record(base, fast)), "a").versus_baseline
+    assert alone is not None and alone.decode is not None and alone.decode.ratio == pytest.approx(2.0)
 
 
 def test_no_second_process_means_two_percent_and_says_so() -> None:
