@@ -57,7 +57,7 @@ def compare(record: Record) -> Run:
         baseline=plan.baseline,
         noise_floor=base.floor,
         variants=variants,
-        recommendation=recommend(variants, plan.baseline, plan.checkpoint),
+        recommendation=recommend(variants, plan.baseline, plan.checkpoint.low_bit_grid),
         caveats=caveats(record, variants, base.floor),
         notes=tuple(dict.fromkeys((*plan.notes, *record.notes, *changed_order(record, variants)))),
         reason=record.reason,

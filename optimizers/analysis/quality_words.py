@@ -23,13 +23,13 @@ from typing import Literal
 
 QualityWord = Literal["indistinguishable", "slight", "noticeable", "broken"]
 
-_RULE: tuple[tuple[QualityWord, float, float], ...] = (
+RULE: tuple[tuple[QualityWord, float, float], ...] = (
     ("indistinguishable", 0.005, 0.97),
     ("slight", 0.05, 0.90),
     ("noticeable", 0.5, 0.65),
 )
-LOOSEST_FLOOR = _RULE[0][1]
-ACCEPTABLE: tuple[QualityWord, ...] = ("indistinguishable", "slight")
+LOOSEST_FLOOR = RULE[0][1]
+QUALITY_WORDS: tuple[QualityWord, ...] = (*(word for word, _, _ in RULE), "broken")  # from best to worst
 
 
 def quality_word(kl_mean: float | None, same_top: float | None) -> QualityWord | None:
@@ -39,7 +39,7 @@ def quality_word(kl_mean: float | None, same_top: float | None) -> QualityWord |
         return None
     if not all(math.isfinite(x) for x in known):
         return "broken"
-    for word, most, least in _RULE:
+    for word, most, least in RULE:
         if (kl_mean is None or kl_mean <= most) and (same_top is None or same_top >= least):
             return word
     return "broken"

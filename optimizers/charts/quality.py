@@ -64,13 +64,13 @@ class Box:
 
 
 def quality(run: Run, dark: bool | None = None) -> go.Figure:
-    """Mean KL divergence on the answers (log axis, small at the top) against the decode speed ratio. The upright band
-    is the noise of the speed, the band along the top that of the numerics. `dark` says what the background is; None:
-    colors that read on both."""
+    """Mean KL divergence on the answers (log axis, small at the top) against the decode speed ratio, with the Pareto
+    front as dashed steps. The upright band is the noise of the speed, the band along the top that of the numerics.
+    `dark` says what the background is; None: colors that read on both."""
     spots = _spots(run)
     if not spots:
         return style.empty(run, "No quality was measured against a speed.", dark, HEIGHT)
-    made = style.figure([_points(spots, dark)], run, dark, HEIGHT)
+    made = style.figure([_steps(spots), _points(spots, dark)], run, dark, HEIGHT)
     left, right = _reach([x for spot in spots for x in (spot.ratio, spot.low, spot.high) if x is not None])
     worst = max(0.0, math.ceil(max(spot.height for spot in spots) + 0.05))
     bottom, top = worst + 0.15, math.log10(NEARLY_ZERO) - 0.5
@@ -96,8 +96,12 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
 
 def quality_rows(run: Run) -> list[list[str]]:
     """The same figures as a table, its first row the headings."""
-    rows = [["Variant", "Speed against the baseline", "Verdict", "Mean KL divergence, nats"]]
-    rows += [[spot.key, f"{spot.ratio:.2f}x", spot.verdict, spot.nats] for spot in _spots(run)]
+    rows = [["Variant", "Speed against the baseline", "Verdict", "Mean KL divergence, nats", "Beaten in both"]]
+    spots = _spots(run)
+    along = front(spots)
+    rows += [
+        [spot.key, f"{spot.ratio:.2f}x", spot.verdict, spot.nats, "no" if spot in along else "yes"] for spot in spots
+    ]
     return rows + [row for variant in style.measured(run) for row in _by_bytes(variant)]
 
 
@@ -108,7 +112,7 @@ def _by_bytes(variant: VariantResult) -> list[list[str]]:
     if quality is None or quality.kl_divergence is not None or quality.per_byte is None or ratio is None:
         return []
     said = f"none, another model: {quality.per_byte.ratio.value:.2f}x the perplexity per byte"
-    return [[variant.key, f"{ratio.ratio:.2f}x", ratio.verdict, said]]
+    return [[variant.key, f"{ratio.ratio:.2f}x", ratio.verdict, said, "not compared"]]
 
 
 def _spots(run: Run) -> list[Spot]:
@@ -131,6 +135,31 @@ def _kl(variant: VariantResult, baseline: str) -> float | None:
         return 0.0
     spread = variant.quality.kl_divergence if variant.quality else None
     return spread.mean if spread else None
+
+
+def front(spots: Sequence[Spot]) -> list[Spot]:
+    """The Pareto front, from slow to fast: the spots that no other beats in one of speed and quality without losing in
+    the other."""
+
+    def beaten(spot: Spot) -> bool:
+        return any(
+            other.ratio >= spot.ratio and other.kl <= spot.kl and (other.ratio, other.kl) != (spot.ratio, spot.kl)
+            for other in spots
+        )
+
+    return sorted((spot for spot in spots if not beaten(spot)), key=lambda spot: (spot.ratio, -spot.kl))
+
+
+def _steps(spots: Sequence[Spot]) -> go.Scatter:
+    """The front as steps: at each speed the best quality that something as fast has."""
+    along = front(spots)
+    return go.Scatter(
+        mode="lines",
+        x=[spot.ratio for spot in along],
+        y=[spot.height for spot in along],
+        line={"color": style.NEUTRAL, "dash": "dash", "width": 1, "shape": "vh"},
+        hoverinfo="skip",
+    )
 
 
 def _points(spots: Sequence[Spot], dark: bool | None) -> go.Scatter:

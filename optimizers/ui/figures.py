@@ -5,6 +5,7 @@ Decimal units (1 GB = 10^9 bytes), three significant digits at most.
 
 from __future__ import annotations
 
+from optimizers.analysis.quality_words import RULE
 from optimizers.quality import Interval
 from optimizers.results import Ratio, Run, Stat
 from optimizers.ui import words
@@ -82,6 +83,14 @@ def percent(value: float | None) -> str:
 def times(value: float | None) -> str:
     """A ratio as "1.42×"."""
     return NOTHING if value is None else f"{value:.2f}×"
+
+
+def quality_rule() -> str:
+    """The rule of the quality words in one sentence."""
+    rows = (
+        words.QUALITY_RULE_ROW.format(word=word, most=f"{most:g}", least=percent(least)) for word, most, least in RULE
+    )
+    return words.QUALITY_RULE.format(rules="; ".join(rows))
 
 
 def text(run: Run) -> str:

@@ -1,34 +1,39 @@
-"""A finished (or half finished) run as HTML: the table, the recommendation, the caveats.
+"""A finished (or half finished) run as HTML: the table under its headline, the caveats.
 
 Covers drawing only; values come from `results.Run`. A variant that was not measured gets its reason and no figures.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from markupsafe import Markup, escape
 
 from optimizers.analysis.quality_words import numeric_floor
 from optimizers.results import MARKS, Ratio, Run, Step, VariantResult
 from optimizers.ui import figures, words
+from optimizers.ui.headline import headline
 
 EMPTY = Markup("")
+SORT_SCRIPT = Path(__file__).parents[2] / "assets" / "sort.js"
 
 Columns = tuple[tuple[str, str], ...]
 
-_CELL = Markup('<td role="cell" data-label="{label}" class="{kind}"><span>{value}</span></td>')
-_HEADER = Markup('<th role="columnheader" scope="col" class="{kind}" title="{title}">{name}</th>')
+_CELL = Markup('<td role="cell" data-label="{label}" class="{kind}"{sorts}><span>{value}</span></td>')
+_SORTS = Markup(' data-value="{}"')
+_HEADER = Markup('<th role="columnheader" scope="col" class="{kind}" title="{title}"{sorts}>{name}</th>')
+_SORTED = Markup(' aria-sort="none" data-first="{}"')
+_SORT = Markup('<button type="button" class="lv-sort">{}</button>')
+_SORT_LIST = Markup('<label class="lv-sort-list">{label} <select>{options}</select></label>')
+_OPTION = Markup('<option value="{}">{}</option>')
 _NAME = Markup('<th role="rowheader" scope="row" class="lv-name"><span>{title}</span><code>{key}</code></th>')
 _ROW = Markup('<tr role="row" class="lv-row-{status}">{name}{cells}</tr>')
 _VERDICT = Markup('<span class="lv-verdict lv-{kind}"><span aria-hidden="true">{mark}</span> {word}</span>')
 _TABLE = Markup(
-    '<section class="lv-results" aria-label="{heading}"><h2>{heading}</h2>{recommendation}'
+    '<section class="lv-results" aria-label="{heading}"><h2>{heading}</h2>{headline}{sort}'
     '<div class="lv-scroll" tabindex="0" role="group" aria-label="{heading}"><table role="table">'
     '<thead role="rowgroup"><tr role="row">{header}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
     '<p class="lv-fine">{fine}</p></section>'
-)
-_RECOMMENDATION = Markup(
-    '<div class="lv-recommend"><p class="lv-eyebrow">{heading}</p><p class="lv-say">{text}</p>'
-    "<p>{reason} {condition}</p></div>"
 )
 _WHY = Markup(
     '<td role="cell" class="lv-why-cell" colspan="{span}"><span class="lv-verdict lv-{status}">'
@@ -45,16 +50,36 @@ def table(run: Run, *, final: bool) -> str:
     ladder = any(variant.step for variant in run.variants)
     columns = tuple(column for column in words.COLUMNS if ladder or column[0] != words.STEP_COLUMN)
     header = EMPTY.join(
-        _HEADER.format(name=name, title=_in_words(title, run), kind="lv-num" if place > 1 else "")
-        for place, (name, title) in enumerate(columns)
+        _header(name, _in_words(title, run), place, final) for place, (name, title) in enumerate(columns)
     )
     return _TABLE.format(
         heading=words.RESULTS if final else words.SO_FAR,
-        recommendation=_recommendation(run) if final else EMPTY,
+        headline=headline(run) if final else EMPTY,
+        sort=_sort_list(columns) if final else EMPTY,
         header=header,
         rows=EMPTY.join(_row(variant, columns) for variant in run.variants),
         fine=" ".join(filter(None, (_noise(run), words.STEP_NOTE if ladder else "", *_measured_on(run)))),
     )
+
+
+def _header(name: str, title: str, place: int, sorts: bool) -> Markup:
+    """The head of a column; where `sorts`, one of figures is a button that sorts by it, the better end first."""
+    kind = "lv-num" if place > 1 else ""
+    if not sorts or name not in words.FIRST_SORTED:
+        return _HEADER.format(name=name, title=title, kind=kind, sorts=EMPTY)
+    return _HEADER.format(
+        name=_SORT.format(name), title=title, kind=kind, sorts=_SORTED.format(words.FIRST_SORTED[name])
+    )
+
+
+def _sort_list(columns: Columns) -> Markup:
+    """The same choice as a list, for where the heads of columns are not in sight."""
+    places = [(place, name) for place, (name, _) in enumerate(columns) if name in words.FIRST_SORTED]
+    options = [_OPTION.format("", words.SORT_PLANNED)]
+    for place, name in places:
+        for direction in (words.FIRST_SORTED[name], -words.FIRST_SORTED[name]):
+            options.append(_OPTION.format(f"{place}:{direction}", words.SORTED[direction].format(name=name)))
+    return _SORT_LIST.format(label=words.SORT, options=EMPTY.join(options))
 
 
 def caveats(run: Run) -> str:
@@ -85,15 +110,6 @@ def rows(table_rows: list[list[str]]) -> str:
 def breakable(key: str) -> Markup:
     """A key that may wrap after each plus sign and underscore."""
     return Markup(str(escape(key)).replace("+", "+<wbr>").replace("_", "_<wbr>"))
-
-
-def _recommendation(run: Run) -> Markup:
-    advice = run.recommendation
-    if advice is None:
-        return EMPTY
-    return _RECOMMENDATION.format(
-        heading=words.RECOMMENDED, text=advice.text, reason=advice.reason, condition=advice.condition
-    )
 
 
 def _noise(run: Run) -> str:
@@ -153,10 +169,40 @@ def _figures(variant: VariantResult, columns: Columns) -> Markup:
         figures.size(memory.run_peak_bytes if memory else None),
         *_quality(variant),
     )
-    shown = [(name, value) for (name, _), value in zip(words.COLUMNS[1:], values, strict=True) if name in dict(columns)]
+    shown = [
+        (name, value, sorts)
+        for (name, _), value, sorts in zip(words.COLUMNS[1:], values, _values(variant), strict=True)
+        if name in dict(columns)
+    ]
     return EMPTY.join(
-        _CELL.format(label=name, kind="lv-num" if place > 0 else "lv-verdict-cell", value=value)
-        for place, (name, value) in enumerate(shown)
+        _CELL.format(
+            label=name,
+            kind="lv-num" if place > 0 else "lv-verdict-cell",
+            value=value,
+            sorts=EMPTY if sorts is None else _SORTS.format(sorts),
+        )
+        for place, (name, value, sorts) in enumerate(shown)
+    )
+
+
+def _values(variant: VariantResult) -> tuple[float | None, ...]:
+    """What each column of figures sorts by."""
+    latency, memory, versus, quality = variant.latency, variant.memory, variant.versus_baseline, variant.quality
+    ratio = versus.decode.ratio if versus and versus.decode else None
+    step = variant.step.versus.decode if variant.step else None
+    spread = quality.kl_divergence if quality else None
+    itself = 0.0 if versus and versus.decode and versus.decode.verdict == "baseline" else None
+    return (
+        ratio,
+        ratio,
+        step.ratio if step else None,
+        figures.median(latency.decode_tokens_per_s) if latency else None,
+        figures.median(latency.ttft_s) if latency else None,
+        memory.weights_bytes if memory else None,
+        memory.run_peak_bytes if memory else None,
+        spread.mean if spread else itself,
+        quality.same_top.rate if quality and quality.same_top else None,
+        quality.text.perplexity_ratio.value if quality and quality.text else None,
     )
 
 

@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from optimizers import api
 from optimizers.errors import UsageError
 from optimizers.settings import Settings
-from optimizers.ui import glimpse, handlers, layout, notes, texts, theme, watching, words
+from optimizers.ui import glimpse, handlers, headline, layout, notes, results_view, texts, theme, watching, words
 from optimizers.ui.early import Early
 
 # The address follows the run, so that a reload finds it again; history is replaced, not grown.
@@ -33,6 +33,7 @@ _DRAWN = """() => { const root = document.documentElement.classList;
   requestAnimationFrame(() => requestAnimationFrame(() => root.add('lv-drawn'))); }"""
 _SHOWN = "() => { document.documentElement.classList.remove('lv-attaching'); }"
 # A request that gets no answer puts up the banner, the next that gets one takes it down.
+_SCRIPTS = (texts.RACE_SCRIPT, headline.SCRIPT, results_view.SORT_SCRIPT)
 _HEAD = """<script>(() => { const root = document.documentElement.classList, send = window.fetch;
   window.fetch = (...asked) => send(...asked).then(
     (answer) => { root.remove('lv-offline'); return answer; },
@@ -72,7 +73,7 @@ def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
             server_port=served.port,
             theme=theme.theme(),
             css_paths=[theme.STYLESHEET],
-            head=_HEAD + f"<script>{texts.RACE_SCRIPT.read_text(encoding='utf-8')}</script>",
+            head=_HEAD + "".join(f"<script>{script.read_text(encoding='utf-8')}</script>" for script in _SCRIPTS),
             app_kwargs={"routes": [glimpse.ROUTE], "middleware": [early]},
             footer_links=[],
             run_history=False,

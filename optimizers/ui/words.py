@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from optimizers.analysis.quality_words import QualityWord
 from optimizers.schema import PresetId, RunStatus, Slot, VariantStatus, Way
 from optimizers.scores import KlTerms
 
@@ -191,6 +192,21 @@ LANES_HEADING = "Variants"
 RESULTS = "Results"
 SO_FAR = "Results so far"
 RECOMMENDED = "What to use"
+WISH_MEMORY = "Memory at most:"
+WISH_ANY = "any"
+WISH_QUALITY = "Quality at least:"
+WISH_QUALITIES: dict[QualityWord, str] = {
+    "broken": "any",
+    "noticeable": "noticeable difference",
+    "slight": "slight difference",
+    "indistinguishable": "indistinguishable",
+}
+WISH_NOTHING = "Nothing measured here keeps to that."
+WISH_MORE = "Allow more memory or a greater difference, or compare other variants."
+QUALITY_RULE = (
+    "Memory is the peak while answering. Of the answers, against the baseline's: {rules}; beyond that broken."
+)
+QUALITY_RULE_ROW = "{word} is a mean KL up to {most} nats and the same top token at {least} or more"
 STEP_COLUMN = "This step"
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("Variant", ""),
@@ -223,15 +239,35 @@ NOISE_TTFT = "first-token ratios between {low} and {high}"
 NOISE_KL = "a mean KL of up to {nats}"
 WITHIN_NOISE = "within noise"
 CAVEATS = "Read before you quote these figures"
+SORT = "Sort by"
+SORT_PLANNED = "the order of the plan"
+SORTED = {1: "{name}, lowest first", -1: "{name}, highest first"}
+# The columns that can be sorted by, each with the end that comes first: 1 the lowest, -1 the highest.
+FIRST_SORTED = {
+    "Speed": -1,
+    STEP_COLUMN: -1,
+    "Tokens/s": -1,
+    "First token": 1,
+    "Weights": 1,
+    "Peak memory": 1,
+    "KL": 1,
+    "Same top": -1,
+    "Perplexity": 1,
+}
 CHARTS = {
     "speed": "Speed",
     "first_token": "Time to the first token",
     "memory": "Memory by phase",
     "quality": "Quality against speed",
     "as_hosted": "As hosted: with one core busy",
+    "along_answer": "Time per token along the answer",
     "where_time_goes": "Where the time goes",
 }
 CHART_NOTES = {
+    "quality": "The dashed steps join the variants that no other beats in both speed and quality, by their measured "
+    "values alone: what lies behind them is beaten, or within the noise of one that is not.",
+    "along_answer": "Each token's time in the answers that the race replays, the median of the prompts. A line that "
+    "climbs pays for the length of what was written before, as without a key-value cache.",
     "where_time_goes": "Python overhead is the time in which the model computes nothing: above all sampling (from a "
     "pass's scores to the token) and Python (generate()'s own loop around the passes), hatched here; the faster the "
     "passes, the larger its share. From one request of each variant, clocked apart: no timed figure comes from it.",

@@ -10,6 +10,8 @@ from analysis_records import BASELINE as BASE
 from analysis_records import STEPS, caveat_ids, promised, result, two
 
 from optimizers.analysis import compare
+from optimizers.analysis.quality_words import QUALITY_WORDS, QualityWord
+from optimizers.analysis.recommendation import Wish, recommend
 from optimizers.schema import Census, Promise, Record, SkippedModule
 
 
@@ -120,6 +122,7 @@ def test_native_instructions_are_not_blamed() -> None:
 
 GOOD = (make.passage("answer:0", [0.001] * 50),)
 POOR = (make.passage("answer:0", [0.3] * 50),)
+ROUGH = (make.passage("answer:0", [0.3] * 50, same_top=(True,) * 40 + (False,) * 10),)  # noticeable
 
 
 def test_the_fastest_with_acceptable_quality_is_recommended() -> None:
@@ -145,6 +148,49 @@ def test_memory_is_recommended_when_nothing_is_faster_and_the_baseline_when_noth
     assert found is not None
     assert found.key == BASE
     assert compare(make.record(base)).recommendation is None
+
+
+def test_a_wish_for_memory_and_quality_changes_what_is_recommended() -> None:
+    """A process takes 200 MiB beside its weights at most: 712 MiB the baseline, 456 and 328 MiB the others."""
+    base = make.measurement(BASE, STEPS)
+    alike = make.measurement("alike", [0.25] * 6, scores=GOOD, memory=make.memory(256 * make.MIB))
+    poor = make.measurement("poor", [0.125] * 6, scores=ROUGH, memory=make.memory(128 * make.MIB))
+    run = compare(make.record(base, alike, poor, replica=STEPS))
+
+    def key(most_mib: int | None, quality: QualityWord) -> str | None:
+        most = None if most_mib is None else most_mib * make.MIB
+        found = recommend(run.variants, run.baseline, None, Wish(most, quality))
+        return found.key if found else None
+
+    assert [key(None, word) for word in QUALITY_WORDS] == ["alike", "alike", "poor", "poor"]
+    assert [key(400, word) for word in QUALITY_WORDS] == [None, None, "poor", "poor"]
+    assert [key(456, word) for word in QUALITY_WORDS] == ["alike", "alike", "poor", "poor"]
+    assert key(100, "broken") is None
+    broken = make.measurement("broken", [0.125] * 6, scores=POOR)
+    run = compare(make.record(base, broken, replica=STEPS))
+    assert (key(None, "noticeable"), key(None, "broken")) == (BASE, "broken")
+    untold = replace(alike, memory=None)
+    run = compare(make.record(base, untold, replica=STEPS))
+    assert (key(None, "slight"), key(712, "slight"), key(711, "slight")) == ("alike", BASE, None)
+
+
+def test_where_the_baseline_takes_too_much_the_smallest_that_keeps_to_the_wish_is_recommended() -> None:
+    base = make.measurement(BASE, STEPS)
+    small = make.measurement("small", [1.0] * 6, scores=ROUGH, memory=make.memory(128 * make.MIB))
+    run = compare(make.record(base, small, replica=STEPS))
+    found = recommend(run.variants, run.baseline, None, Wish(500 * make.MIB, "noticeable"))
+    assert found is not None and found.key == "small"
+    assert "it decodes at 0.50x the baseline's speed" in found.reason and "noticeably different" in found.reason
+    assert recommend(run.variants, run.baseline, None, Wish(None, "noticeable")).key == BASE
+
+
+def test_the_fastest_that_differs_names_the_fastest_that_does_not() -> None:
+    base = make.measurement(BASE, STEPS)
+    alike = make.measurement("alike", [0.25] * 6, scores=GOOD)
+    slight = make.measurement("slight", [0.125] * 6, scores=(make.passage("answer:0", [0.02] * 50),))
+    found = compare(make.record(base, alike, slight, replica=STEPS)).recommendation
+    assert found is not None and found.key == "slight"
+    assert found.reason.endswith("slightly different. If answers must not change, ALIKE: 2.00x [2.00 to 2.00].")
 
 
 def test_four_bit_on_a_low_bit_grid_is_never_recommended_without_saying_so() -> None:

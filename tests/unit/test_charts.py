@@ -24,7 +24,7 @@ from optimizers.results import Run
 
 LONG = "fp32+sdpa+torchao_int8_weight_only"
 HOSTILE = '<a href="javascript:alert(1)">bf16</a>+$x^2$&\x1b[31m'
-NAMES = ("speed", "first_token", "memory", "quality", "as_hosted", "where_time_goes")
+NAMES = ("speed", "first_token", "memory", "quality", "as_hosted", "along_answer", "where_time_goes")
 FIGURES = [getattr(charts, name) for name in NAMES]
 TABLES = [getattr(charts, f"{name}_rows") for name in NAMES]
 
@@ -142,7 +142,7 @@ def test_memory_in_gigabytes_and_with_figures_that_are_not_known() -> None:
 
 def test_quality_is_drawn_on_a_log_axis_with_a_place_for_zero() -> None:
     figure = charts.quality(one_run())
-    (points,) = figure.data
+    _, points = figure.data
     assert list(points.x) == [pytest.approx(1.0), pytest.approx(2.0)]
     assert list(points.y) == [pytest.approx(math.log10(NEARLY_ZERO)), pytest.approx(-2.0)]
     assert figure.layout.yaxis.ticktext[0] == "≈ 0"
@@ -178,7 +178,7 @@ def test_a_difference_within_the_noise_of_the_numerics_is_called_so() -> None:
     base = make.measurement(BASE, [0.5] * 6, scores=(make.passage("text_timed", [0.0001] * 4),))
     run = compare(make.record(base, near, far))
     assert [row[3] for row in charts.quality_rows(run)[1:]] == ["about 0", "0.0001, within noise", "0.00011"]
-    hovers = charts.quality(run).data[0].hovertext
+    hovers = charts.quality(run).data[1].hovertext
     assert [text.endswith("within noise") for text in hovers] == [False, True, False]
 
 
@@ -231,7 +231,7 @@ def test_tables_say_what_the_figures_say() -> None:
     run = one_run()
     assert charts.speed_rows(run)[2] == [LONG, "4.0", "4.0 to 4.0", "2.00x", "faster"]
     assert charts.quality_rows(run)[1][3] == "about 0"
-    assert charts.quality_rows(run)[2] == [LONG, "2.00x", "faster", "0.01"]
+    assert charts.quality_rows(run)[2] == [LONG, "2.00x", "faster", "0.01", "no"]
     assert charts.memory_rows(run)[2][1] == f"{256 * MIB / 1e6:.2f}"
 
 
@@ -269,8 +269,9 @@ def test_a_model_of_other_tokens_is_told_in_the_table_and_not_drawn() -> None:
         "2.00x",
         "faster",
         "none, another model: 1.24x the perplexity per byte",
+        "not compared",
     ]
-    assert len(charts.quality(told).data[0].x) == 1
+    assert len(charts.quality(told).data[1].x) == 1
 
 
 @pytest.mark.parametrize("draw", FIGURES)

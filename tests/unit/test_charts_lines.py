@@ -1,0 +1,80 @@
+"""The figures with lines: the Pareto front and the time per token along the answer, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import analysis_records as make
+import pytest
+from analysis_records import BASELINE as BASE
+
+from optimizers import charts
+from optimizers.analysis import compare
+from optimizers.charts.along_answer import MOST_POINTS
+from optimizers.charts.quality import Spot, front
+from optimizers.results import Replay, Run
+
+
+def spot(key: str, ratio: float, kl: float) -> Spot:
+    return Spot(key, key, ratio, None, None, kl, "faster")
+
+
+@pytest.mark.parametrize(
+    ("points", "found"),
+    [
+        ({"a": (1.0, 0.0), "b": (2.0, 0.1), "c": (3.0, 0.2)}, "abc"),  # each gives what no other does
+        ({"a": (1.0, 0.0), "b": (2.0, 0.1), "c": (1.5, 0.2)}, "ab"),  # c is slower and worse than b
+        ({"a": (1.0, 0.0), "b": (1.0, 0.1), "c": (2.0, 0.1)}, "ac"),  # equal in one, beaten in the other
+        ({"a": (1.0, 0.0), "b": (1.0, 0.0)}, "ab"),  # alike: neither beats the other
+        ({"a": (1.0, 0.0), "b": (2.0, 0.0)}, "b"),
+        ({}, ""),
+    ],
+)
+def test_the_front_is_what_nothing_beats(points: dict[str, tuple[float, float]], found: str) -> None:
+    spots = [spot(key, *place) for key, place in points.items()]
+    assert sorted(item.key for item in front(spots[::-1])) == sorted(found)
+
+
+def test_the_front_is_drawn_as_steps_and_told_in_the_table() -> None:
+    measured = [
+        make.measurement(key, [step] * 6, scores=(make.passage("answer:0", [kl] * 4),))
+        for key, step, kl in (("good", 0.25, 0.01), ("beaten", 0.4, 0.02), ("fast", 0.125, 0.1))
+    ]
+    run = compare(make.record(make.measurement(BASE, [0.5] * 6), *measured, replica=[0.5] * 6))
+    steps, _ = charts.quality(run).data
+    assert list(steps.x) == pytest.approx([1.0, 2.0, 4.0])
+    assert list(steps.y) == pytest.approx([-5.0, -2.0, -1.0])
+    assert (steps.mode, steps.line.shape) == ("lines", "vh")
+    assert [row[-1] for row in charts.quality_rows(run)[1:]] == ["no", "no", "yes", "no"]
+
+
+def replayed(*times: tuple[float, ...]) -> Run:
+    """A run whose baseline was replayed with these times."""
+    run = compare(make.record(make.measurement(BASE, [0.5] * 6)))
+    replays = tuple(Replay(prompt, one) for prompt, one in enumerate(times))
+    return replace(run, variants=(replace(run.variants[0], replays=replays),))
+
+
+def test_each_place_in_the_answer_has_the_median_of_the_prompts_that_reach_it() -> None:
+    # Milliseconds a token: 100, 200, 300, 400 / 200, 400 / 300, 300. Medians: 200, 300, 300, 400.
+    run = replayed((1.0, 1.1, 1.3, 1.6, 2.0), (0.5, 0.7, 1.1), (0.0, 0.3, 0.6))
+    (line,) = charts.along_answer(run).data
+    assert list(line.x) == [2, 3, 4, 5]
+    assert list(line.y) == pytest.approx([200, 300, 300, 400])
+    assert charts.along_answer_rows(run)[1] == [BASE, "200.00", "400.00", "2.00x"]
+
+
+def test_a_long_answer_is_drawn_with_so_many_points_that_they_can_be_seen() -> None:
+    # 400 tokens after the first at 10 and 30 ms in turn: two in one point, at 2.5, 4.5 ..., 20 ms each.
+    ends = [0.0]
+    for number in range(400):
+        ends.append(ends[-1] + (0.01, 0.03)[number % 2])
+    (line,) = charts.along_answer(replayed(tuple(ends))).data
+    assert len(line.x) == MOST_POINTS
+    assert list(line.x[:2]) == [2.5, 4.5]
+    assert list(line.y) == pytest.approx([20.0] * MOST_POINTS)
+
+
+def test_answers_of_one_token_have_no_line() -> None:
+    assert len(charts.along_answer(replayed((0.5,), ())).data) == 0
+    assert len(charts.along_answer_rows(replayed((0.5,)))) == 1
