@@ -304,6 +304,16 @@ def folder(run_id: str) -> Path:
     return _store().folder(run_id)
 
 
+def keep(raw: bytes) -> str:
+    """Put a run.json from elsewhere among the kept runs; its id here. Raises RunUnreadable."""
+    return _store().keep(raw)
+
+
+def delete(run_id: str) -> None:
+    """Remove a kept run and all its files. Raises RunNotFound, and LeversError while it goes on."""
+    _store().delete(run_id)
+
+
 def running() -> str | None:
     """The id of the run that goes on in this program, None when none does."""
     with _lock:

@@ -5,11 +5,12 @@
     │   ├── ChoiceError         a stack, a prompt list or a workload setting is wrong
     │   │   ├── TextError             the text to measure quality on cannot be used
     │   │   └── ThreadsError          the thread counts cannot be used
-    │   └── CheckpointError     the model named cannot be used
-    │       ├── CheckpointNotFound    no such packaged model, folder or hub id
-    │       ├── CheckpointBroken      files missing, cut short or unreadable
-    │       ├── CheckpointRefused     pickled weights, remote code, another kind of model
-    │       └── HubUnreachable        a hub id, and no hub in reach
+    │   ├── CheckpointError     the model named cannot be used
+    │   │   ├── CheckpointNotFound    no such packaged model, folder or hub id
+    │   │   ├── CheckpointBroken      files missing, cut short or unreadable
+    │   │   ├── CheckpointRefused     pickled weights, remote code, another kind of model
+    │   │   └── HubUnreachable        a hub id, and no hub in reach
+    │   └── RunUnreadable       a file that is to be opened is no finished run
     ├── RunNotFound             no run of that id in this program's folder (exit code 2)
     ├── EngineError             an engine's own environment cannot be made, used or removed
     ├── WorkerError             a worker failed, died or did not answer in time
@@ -43,6 +44,10 @@ class TextError(ChoiceError):
 
 class ThreadsError(ChoiceError):
     """The thread counts asked for cannot be used."""
+
+
+class RunUnreadable(UsageError):
+    """A file that is to be opened as a run is none."""
 
 
 class CheckpointError(UsageError):

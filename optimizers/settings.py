@@ -6,6 +6,8 @@ LEVERS_MEMORY_BYTES     memory that a run may use               (default: 80 % o
 LEVERS_ALLOW_FOLDERS    1 or 0: may the page open local folders (default: 1, on a hosted page 0)
 LEVERS_ALLOW_ENGINES    1 or 0: may the first use of an engine install its environment
                                                         (default: 1, on a hosted page 0)
+LEVERS_ALLOW_HISTORY    1 or 0: may the page open a run.json and delete runs
+                                                        (default: 1, on a hosted page 0)
 LEVERS_HOST             address that the page listens on        (default: 127.0.0.1; on a Space 0.0.0.0)
 LEVERS_PORT             port that the page listens on           (default: the first free one from 7860 on)
 """
@@ -36,8 +38,9 @@ OWN_TEXT_BYTES = 8_000_000  # of a file
 OWN_TEXT_HEAD_BYTES = 1 << 16  # that a plan carries: 16 for each position
 WINDOW_LOGITS_BYTES = 1 << 28  # of one window of a text of the person's own, in float32
 TIMED_TEXT_POSITIONS = 64
+MAX_RUN_BYTES = 16 << 20  # of a run.json from elsewhere
 LAST_PORT = 65_535
-_SWITCHES = ("LEVERS_ALLOW_FOLDERS", "LEVERS_ALLOW_ENGINES")
+_SWITCHES = ("LEVERS_ALLOW_FOLDERS", "LEVERS_ALLOW_ENGINES", "LEVERS_ALLOW_HISTORY")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Settings:
     memory_bytes: int | None
     allow_folders: bool
     allow_engines: bool
+    allow_history: bool
     hosted: bool
     host: str
     port: int | None
@@ -74,6 +78,7 @@ def settings(environment: Mapping[str, str] | None = None) -> Settings:
         memory_bytes=memory_bytes,
         allow_folders=(env.get("LEVERS_ALLOW_FOLDERS") or ("0" if hosted else "1")) == "1",
         allow_engines=(env.get("LEVERS_ALLOW_ENGINES") or ("0" if hosted else "1")) == "1",
+        allow_history=(env.get("LEVERS_ALLOW_HISTORY") or ("0" if hosted else "1")) == "1",
         hosted=hosted,
         host=env.get("LEVERS_HOST") or ("0.0.0.0" if hosted else "127.0.0.1"),
         port=port,

@@ -2,7 +2,7 @@
 
     <runs>/<id>/events.jsonl    one protocol.LogLine a line, flushed as it comes; locked while its program lives
                 samples.jsonl   raw samples, one a line
-                run.json        the finished comparison, replaced as a whole
+                run.json        the finished comparison, replaced as a whole; of one from elsewhere the only file
                 logs/<key>.log  what each worker's libraries printed
 
 Covers writing a run and reading one back, whole, cut short or damaged. Every file read here is untrusted; an id is
@@ -15,10 +15,12 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,9 +28,10 @@ from pydantic import ValidationError
 
 from optimizers import protocol
 from optimizers.analysis import Folding, compare
-from optimizers.errors import LeversError, RunNotFound
+from optimizers.errors import LeversError, RunNotFound, RunUnreadable
 from optimizers.results import RUN_SCHEMA, Run, RunSummary
 from optimizers.schema import Plan, Record, RunStatus, from_json, to_json
+from optimizers.settings import MAX_RUN_BYTES
 
 if sys.platform != "win32":
     import fcntl
@@ -38,6 +41,8 @@ EVENTS, SAMPLES, RUN, LOGS, REFERENCE = "events.jsonl", "samples.jsonl", "run.js
 LONGEST_LINE = 64 << 20
 LAST_BYTES = 64 << 10
 LONGEST_LOG_NAME = 120
+_SAVED = 'Give a file saved by "Download run.json", by compare --json or --out.'
+_FROM_FILE = "Opened from a file: measured at another time, perhaps on another machine."
 
 
 class RunFolder:
@@ -98,16 +103,55 @@ class Store:
 
     def create(self, plan: Plan) -> RunFolder:
         """A new run's folder, its log begun with the plan. Raises LeversError when it cannot be written."""
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            (self.root / name).mkdir()
-            return RunFolder(self.root / name, plan)
+            return RunFolder(self._new(), plan)
+        except OSError as error:
+            raise self._full(error) from error
+
+    def keep(self, raw: bytes) -> str:
+        """Put a run.json that was written elsewhere among the runs; its id here. It has no log, so run.json is all
+        there is of it. Raises RunUnreadable, and LeversError when it cannot be written."""
+        try:
+            if len(raw) > MAX_RUN_BYTES:
+                raise RunUnreadable(f"The file has more than {MAX_RUN_BYTES >> 20} MiB, which no run.json has.", _SAVED)
+            run: Run = from_json(Run, raw)
+        except ValidationError as error:
+            raise RunUnreadable("The file is not the run.json of a comparison.", _SAVED) from error
+        try:
+            path = self._new()
+            status: RunStatus = "interrupted" if run.status == "running" else run.status
+            kept = replace(run, id=path.name, status=status, notes=tuple(dict.fromkeys((*run.notes, _FROM_FILE))))
+            (path / RUN).write_text(to_json(kept, indent=2), encoding="utf-8")
+        except OSError as error:
+            raise self._full(error) from error
+        return path.name
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run and all its files. Raises RunNotFound, and LeversError while it goes on or where it cannot be
+        removed."""
+        path = self.folder(run_id)
+        if (path / EVENTS).is_file() and _held(path / EVENTS):
+            raise LeversError(f"The run {run_id} still goes on.", "Stop it first.")
+        gone = self.root / f".{run_id}.{secrets.token_hex(4)}"
+        try:
+            path.rename(gone)  # at once for whoever looks; then file by file
+            shutil.rmtree(gone)
         except OSError as error:
             raise LeversError(
-                f"No run can be kept in {self.root}: {error.strerror}.",
-                "Free some space, or name another in LEVERS_RUNS.",
+                f"The run {run_id} cannot be removed: {error.strerror}.", f"Remove it from {self.root} by hand."
             ) from error
+
+    def _new(self) -> Path:
+        """An empty folder for a run."""
+        path = self.root / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
+        path.mkdir(parents=True)
+        return path
+
+    def _full(self, error: OSError) -> LeversError:
+        return LeversError(
+            f"No run can be kept in {self.root}: {error.strerror}.",
+            "Free some space, or name another in LEVERS_RUNS.",
+        )
 
     def runs(self) -> tuple[RunSummary, ...]:
         """Every readable run, the newest first; what cannot be read as a run is left out."""
@@ -119,8 +163,9 @@ class Store:
 
     def folder(self, run_id: str) -> Path:
         """The folder of this run. Raises RunNotFound, also for anything that is not an id."""
-        if ID_PATTERN.fullmatch(run_id) and (self.root / run_id / EVENTS).is_file():
-            return self.root / run_id
+        path = self.root / run_id
+        if ID_PATTERN.fullmatch(run_id) and any((path / name).is_file() for name in (EVENTS, RUN)):
+            return path
         raise RunNotFound(f"There is no run {run_id[:60]!r} here.", "List the runs with: python -m optimizers runs")
 
     def load(self, run_id: str) -> Run:
@@ -138,8 +183,10 @@ class Store:
         return result
 
     def record(self, run_id: str) -> Record:
-        """The run as its log tells it. Raises RunNotFound as `load` does."""
+        """The run as its log tells it. Raises RunNotFound as `load` does; one from elsewhere has no log."""
         path = self.folder(run_id)
+        if not (path / EVENTS).is_file():
+            raise RunNotFound(f"The run {run_id} cannot be read: its file is damaged.", "Open it again.")
         folding = Folding()
         for entry in _lines(path / EVENTS):
             folding.add(entry)
@@ -151,7 +198,7 @@ class Store:
     def _summary(self, run_id: str) -> RunSummary | None:
         path = self.root / run_id / EVENTS
         if not path.is_file():  # a pipe or a device would be read for ever
-            return None
+            return self._opened(run_id)
         try:
             first = next(_lines(path), None)
             if first is None or not isinstance(first.event, protocol.Planned):
@@ -161,6 +208,14 @@ class Store:
             return RunSummary(run_id, first.event.created_at, _status(path), plan.checkpoint.id, keys)
         except OSError:
             return None
+
+    def _opened(self, run_id: str) -> RunSummary | None:
+        """The line of a run that was written elsewhere."""
+        try:
+            run = self.load(run_id)
+        except RunNotFound:
+            return None
+        return RunSummary(run_id, run.created_at, run.status, run.model.id, tuple(item.key for item in run.variants))
 
 
 def _lines(path: Path) -> Iterator[protocol.LogLine]:

@@ -9,17 +9,12 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from optimizers.analysis.quality_words import numeric_floor
-from optimizers.charts import style
+from optimizers.charts import labels, style
 from optimizers.results import Ratio, Run, VariantResult, Verdict
 
 HEIGHT = 400
-LONGEST_LABEL = 26
-FAR = 20.0
-BESIDE = 12.0
 # Mean KL divergences at or under this are drawn on one line, "about 0": a logarithm has no zero.
 NEARLY_ZERO = 1e-5
-_PLOT_WIDTH, _PLOT_HEIGHT = 330.0, 300.0
-_CHARACTER, _LINE = 6.6, 17.0
 
 
 @dataclass(frozen=True)
@@ -47,22 +42,6 @@ class Spot:
         return f"{said}, within noise" if self.within_noise else said
 
 
-@dataclass(frozen=True)
-class Box:
-    """A rectangle in pixels, around its middle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    def overlap(self, other: Box) -> float:
-        """The shared area."""
-        wide = (self.width + other.width) / 2 - abs(self.x - other.x)
-        high = (self.height + other.height) / 2 - abs(self.y - other.y)
-        return max(0.0, min(wide, self.width, other.width)) * max(0.0, min(high, self.height, other.height))
-
-
 def quality(run: Run, dark: bool | None = None) -> go.Figure:
     """Mean KL divergence on the answers (log axis, small at the top) against the decode speed ratio, with the Pareto
     front as dashed steps. The upright band is the noise of the speed, the band along the top that of the numerics.
@@ -75,8 +54,9 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
     worst = max(0.0, math.ceil(max(spot.height for spot in spots) + 0.05))
     bottom, top = worst + 0.15, math.log10(NEARLY_ZERO) - 0.5
     noise = _floors(made, run, (left, right), top, dark)
-    for spot, (x, y) in zip(spots, _places(spots, (left, right), (bottom, top)), strict=True):
-        made.add_annotation(y=spot.height, text=style.escape(spot.label), **_standing(spot, x, y))
+    for spot, place in zip(spots, labels.places(_marks(spots, (left, right), (bottom, top))), strict=True):
+        standing = labels.standing(spot.ratio, spot.low, spot.high, *place)
+        made.add_annotation(y=spot.height, text=style.escape(spot.label), **standing)
     made.update_xaxes(
         title={"text": f"Decoding speed against the baseline{noise}", "standoff": 10},
         range=[left, right],
@@ -117,16 +97,25 @@ def _by_bytes(variant: VariantResult) -> list[list[str]]:
 
 def _spots(run: Run) -> list[Spot]:
     drawn = [variant for variant in style.measured(run) if variant.versus_baseline and variant.versus_baseline.decode]
-    labels = style.short_labels([variant.key for variant in drawn], run.baseline)
+    names = style.short_labels([variant.key for variant in drawn], run.baseline)
     spots = []
     for variant in drawn:
         kl = _kl(variant, run.baseline)
         ratio: Ratio | None = variant.versus_baseline.decode if variant.versus_baseline else None
         if kl is not None and ratio is not None:
-            label = labels[variant.key]
-            short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
             noise = variant.quality is not None and variant.quality.within_noise
-            spots.append(Spot(variant.key, short, ratio.ratio, ratio.low, ratio.high, kl, ratio.verdict, noise))
+            spots.append(
+                Spot(
+                    variant.key,
+                    labels.short(names[variant.key]),
+                    ratio.ratio,
+                    ratio.low,
+                    ratio.high,
+                    kl,
+                    ratio.verdict,
+                    noise,
+                )
+            )
     return spots
 
 
@@ -170,7 +159,7 @@ def _points(spots: Sequence[Spot], dark: bool | None) -> go.Scatter:
         marker={
             "size": 13,
             "color": [style.COLORS[spot.verdict] for spot in spots],
-            "symbol": [_SYMBOLS[spot.verdict] for spot in spots],
+            "symbol": [SYMBOLS[spot.verdict] for spot in spots],
         },
         error_x=style.whiskers(
             [spot.ratio for spot in spots],
@@ -189,7 +178,7 @@ def _points(spots: Sequence[Spot], dark: bool | None) -> go.Scatter:
     )
 
 
-_SYMBOLS: dict[Verdict, str] = {
+SYMBOLS: dict[Verdict, str] = {
     "faster": "triangle-up",
     "slower": "triangle-down",
     "within noise": "circle",
@@ -217,63 +206,16 @@ def _floors(made: go.Figure, run: Run, across: tuple[float, float], top: float, 
     return f"<br><span style='font-size:12px'>shaded: noise, {words}</span>"
 
 
-def _places(spots: Sequence[Spot], across: tuple[float, float], down: tuple[float, float]) -> list[tuple[float, float]]:
-    """Where each label goes, in pixels from its point: the candidate that covers least of the points and of the other
-    labels, on a plot of the least width that the page gives it."""
-    scale = _PLOT_WIDTH / (across[1] - across[0])
-    dots, bars = [], []
-    for spot in spots:
-        y = (spot.height - down[0]) / (down[1] - down[0]) * _PLOT_HEIGHT
-        low, high = (spot.ratio if end is None else end for end in (spot.low, spot.high))
-        dots.append(Box((spot.ratio - across[0]) * scale, y, 15.0, 15.0))
-        bars.append(Box(((low + high) / 2 - across[0]) * scale, y, (high - low) * scale, 8.0))
-    frame = Box(_PLOT_WIDTH / 2, _PLOT_HEIGHT / 2, _PLOT_WIDTH, _PLOT_HEIGHT)
-    orders = [sorted(range(len(spots)), key=lambda index: sign * len(spots[index].label)) for sign in (-1, 0, 1)]
-    best = min((_in_order(order, spots, dots, bars, frame) for order in orders), key=lambda placed: placed[0])
-    return [(box.x - dot.x, box.y - dot.y) for box, dot in zip(best[1], dots, strict=True)]
+def _marks(spots: Sequence[Spot], across: tuple[float, float], down: tuple[float, float]) -> list[labels.Mark]:
+    def share(value: float) -> float:
+        return (value - across[0]) / (across[1] - across[0])
 
-
-def _in_order(
-    order: Sequence[int], spots: Sequence[Spot], dots: Sequence[Box], bars: Sequence[Box], frame: Box
-) -> tuple[float, list[Box]]:
-    """The labels placed one after another, each where it costs least, and what that costs in all. `dots` are the
-    points, `bars` their intervals."""
-    taken, placed, total = [*dots, *bars], list(dots), 0.0
-    for index in order:
-        options = [
-            (_cost(box, dots[index], taken, frame), box) for box in _candidates(spots[index], dots[index], bars[index])
-        ]
-        cost, placed[index] = min(options, key=lambda option: option[0])
-        taken.append(placed[index])
-        total += cost
-    return total, placed
-
-
-def _standing(spot: Spot, x: float, y: float) -> dict[str, object]:
-    """Where the label of a spot stands, `x` and `y` pixels from its point: beside it, past the end of its interval
-    however wide the plot is; above or below it, next to it; farther off, with a line to it."""
-    if y == 0:
-        end = spot.high if x > 0 else spot.low
-        side = {"xanchor": "left", "xshift": BESIDE} if x > 0 else {"xanchor": "right", "xshift": -BESIDE}
-        return {**side, "x": spot.ratio if end is None else end, "yanchor": "middle", "showarrow": False}
-    centered: dict[str, object] = {"x": spot.ratio, "xanchor": "center", "yanchor": "middle"}
-    if abs(y) < FAR:
-        return {**centered, "showarrow": False, "xshift": x, "yshift": y}
-    line = {"arrowhead": 0, "arrowwidth": 1, "arrowcolor": style.NEUTRAL, "standoff": 7}
-    return {**centered, "showarrow": True, "ax": x, "ay": -y, **line}
-
-
-def _candidates(spot: Spot, dot: Box, bar: Box) -> list[Box]:
-    width = len(spot.label) * _CHARACTER
-    flush = width / 2 - 10
-    right, left = (bar.width / 2 + side * (bar.x - dot.x) + BESIDE + width / 2 for side in (1, -1))
-    shifts = [(0.0, 17.0), (0.0, -17.0), (right, 0.0), (-left, 0.0)]
-    shifts += [(side * flush, up) for up in (17.0, -17.0, 34.0, -34.0) for side in (1, -1)]
-    return [Box(dot.x + x, dot.y + y, width, _LINE) for x, y in shifts]
-
-
-def _cost(box: Box, dot: Box, taken: Sequence[Box], frame: Box) -> float:
-    outside = box.width * box.height - box.overlap(frame)
-    away = abs(box.y - dot.y) + max(0.0, abs(box.x - dot.x) - box.width / 2)
-    with_line = 40 if abs(box.y - dot.y) >= FAR else 0
-    return sum(box.overlap(other) for other in taken) + 3 * outside + away + with_line
+    return [
+        labels.Mark(
+            spot.label,
+            share(spot.ratio),
+            (spot.height - down[0]) / (down[1] - down[0]),
+            *(share(spot.ratio if end is None else end) for end in (spot.low, spot.high)),
+        )
+        for spot in spots
+    ]

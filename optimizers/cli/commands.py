@@ -23,7 +23,7 @@ from rich.text import Text
 
 from optimizers import api
 from optimizers.cli import arguments, figures, tables
-from optimizers.errors import ChoiceError, LeversError, RunNotFound, UsageError
+from optimizers.errors import ChoiceError, LeversError, RunNotFound, RunUnreadable, UsageError
 from optimizers.results import LiveRun, Run
 from optimizers.schema import FINAL_STATUSES, Plan, to_json
 
@@ -127,6 +127,14 @@ def _models(options: argparse.Namespace) -> int:
 
 
 def _runs(options: argparse.Namespace) -> int:
+    if options.open:
+        try:
+            raw = options.open.read_bytes()
+        except OSError as error:
+            raise RunUnreadable(f"{options.open} cannot be read: {error.strerror}.", "Check the path.") from error
+        _console(stderr=True).print(Text(f"Kept as {api.keep(raw)}."))
+    if options.remove:
+        api.delete(options.remove)
     entries = api.runs()
     if options.json:
         _write(_listed("runs", entries))

@@ -16,7 +16,7 @@ from optimizers import api
 from optimizers.results import TechniqueRow
 from optimizers.schema import PresetId
 from optimizers.settings import settings
-from optimizers.ui import form, notes, sample, words
+from optimizers.ui import form, history, notes, sample, words
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ class ResultsView:
     answers: gr.HTML
     details: gr.HTML
     download: gr.Button
+    delete: gr.Button
     payload: gr.Textbox
     dark: gr.Checkbox
 
@@ -120,7 +121,7 @@ class Page:
     compare: gr.Button
     run: RunView
     results: ResultsView
-    history: gr.HTML
+    earlier: history.HistoryView
 
     @property
     def form(self) -> list[Any]:
@@ -156,10 +157,9 @@ def page(rows: tuple[TechniqueRow, ...]) -> Page:
         with gr.Row(elem_id="lv-go"):
             estimate = _html(notes.say(words.ESTIMATE_WAITS), "lv-estimate")
             compare = gr.Button(words.COMPARE, variant="primary", size="lg", elem_id="lv-compare", interactive=False)
-        with gr.Accordion(words.HISTORY, open=False, elem_id="lv-earlier"):
-            history = _html(notes.history(()), "lv-history")
+        earlier = history.view(_html)
     run = _run_view()
-    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, _results_view(run), history)
+    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, _results_view(run), earlier)
 
 
 def _html(value: str, name: str, **more: Any) -> gr.HTML:
@@ -366,9 +366,10 @@ def _results_view(run: RunView) -> ResultsView:
                 charts = tuple(_chart(name, title) for name, title in words.CHARTS.items())
             details = _html("", "lv-details")
             download = gr.Button(words.DOWNLOAD, size="md", elem_id="lv-download")
+            delete = history.delete_button()
             payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")
     dark = gr.Checkbox(visible="hidden", label="dark", elem_id="lv-dark")
-    return ResultsView(section, charts, caveats, prompt, answers, details, download, payload, dark)
+    return ResultsView(section, charts, caveats, prompt, answers, details, download, delete, payload, dark)
 
 
 def _chart(name: str, title: str) -> Chart:

@@ -21,6 +21,7 @@ from optimizers.ui import details_view, drawn, form, lanes, notes, results_view,
 # for more when there is more; the timer is for a page in which that does not run.
 STREAMING_S = 0.5
 TIMED_S = 10.0
+SHOWN = 11  # components of a run's view, which `open_run` and `close` update
 
 Updates = tuple[Any, ...]
 
@@ -39,7 +40,7 @@ def open_run(raw: Any) -> Updates:
         run_id = form.run_id(raw)
         live = api.watch(run_id)
     except LeversError as error:
-        return (*_closed(), notes.message(error))
+        return refused(notes.message(error))
     over = live.status != "running"
     return (
         run_id,
@@ -56,9 +57,14 @@ def open_run(raw: Any) -> Updates:
     )
 
 
+def refused(problem: str) -> Updates:
+    """The form, with what kept a run from being shown."""
+    return (*_closed(), problem)
+
+
 def started(run_id: str, problem: str) -> Updates:
     """After Compare: the run, or the form with what keeps it from starting."""
-    return open_run(run_id) if run_id else (*_closed(), problem)
+    return open_run(run_id) if run_id else refused(problem)
 
 
 def close() -> Updates:

@@ -14,8 +14,19 @@ from starlette.middleware import Middleware
 
 from optimizers import api
 from optimizers.errors import UsageError
-from optimizers.settings import Settings
-from optimizers.ui import glimpse, handlers, headline, layout, notes, results_view, texts, theme, watching, words
+from optimizers.settings import MAX_RUN_BYTES, Settings
+from optimizers.ui import (
+    glimpse,
+    handlers,
+    headline,
+    history,
+    layout,
+    results_view,
+    texts,
+    theme,
+    watching,
+    words,
+)
 from optimizers.ui.early import Early
 
 # The address follows the run, so that a reload finds it again; history is replaced, not grown.
@@ -83,7 +94,7 @@ def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
             quiet=False,
             enable_monitoring=False,
             mcp_server=False,
-            max_file_size=1 << 20,
+            max_file_size=MAX_RUN_BYTES,
             **more,
         )
     except OSError as error:  # what Gradio raises when the port, or every port that it tried, is taken
@@ -156,7 +167,7 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
     run = page.run
     demo.load(None, js=_DRAWN)
     demo.load(watching.attach, None, _view_outputs(page), **_QUIET).then(None, js=_SHOWN)
-    demo.load(lambda: notes.history(tuple(api.runs())), None, page.history, **_QUIET)
+    history.connect(demo, page.earlier, page.results.delete, run.id, _view_outputs(page), **_QUIET)
     run.id.change(None, run.id, None, js=_PUT_RUN)
     polled = [run.head, run.lanes, run.table, run.stop, run.timer, run.seen, run.finished]
     gr.on([run.timer.tick, run.look.click], watching.poll, [run.id, run.seen], polled, **_POLL)

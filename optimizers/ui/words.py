@@ -239,6 +239,9 @@ NOISE_TTFT = "first-token ratios between {low} and {high}"
 NOISE_KL = "a mean KL of up to {nats}"
 WITHIN_NOISE = "within noise"
 CAVEATS = "Read before you quote these figures"
+OPEN_RUN = "Open a run.json"
+DELETE = "Delete this comparison"
+DELETE_ASKED = "Delete this comparison and all its files for good?"
 SORT = "Sort by"
 SORT_PLANNED = "the order of the plan"
 SORTED = {1: "{name}, lowest first", -1: "{name}, highest first"}
@@ -260,12 +263,14 @@ CHARTS = {
     "memory": "Memory by phase",
     "quality": "Quality against speed",
     "as_hosted": "As hosted: with one core busy",
+    "latency": "First token against each token",
     "along_answer": "Time per token along the answer",
     "where_time_goes": "Where the time goes",
 }
 CHART_NOTES = {
     "quality": "The dashed steps join the variants that no other beats in both speed and quality, by their measured "
     "values alone: what lies behind them is beaten, or within the noise of one that is not.",
+    "latency": "What a reader waits for: down, the answer begins sooner; to the left, it is written faster.",
     "along_answer": "Each token's time in the answers that the race replays, the median of the prompts. A line that "
     "climbs pays for the length of what was written before, as without a key-value cache.",
     "where_time_goes": "Python overhead is the time in which the model computes nothing: above all sampling (from a "

@@ -23,7 +23,7 @@ from scripted_records import (
 )
 
 from optimizers import planning
-from optimizers.errors import CheckpointNotFound, ChoiceError, LeversError, RunNotFound
+from optimizers.errors import CheckpointNotFound, ChoiceError, LeversError, RunNotFound, RunUnreadable
 from optimizers.planning.checks import check_text
 from optimizers.results import (
     Caveat,
@@ -225,6 +225,17 @@ class Script:
             for name, (_, status) in self.stills.items()
         ]
         return (*made, *still)
+
+    def keep(self, raw: bytes) -> str:
+        if not raw.startswith(b"{"):
+            raise RunUnreadable("The file is not the run.json of a comparison.", "Give another.")
+        run_id = self.start(self.plan(self.choose()))
+        self.started_at[run_id] -= self.length_s
+        return run_id
+
+    def delete(self, run_id: str) -> None:
+        self.watch(run_id)
+        del self.started_at[run_id]
 
     def watch(self, run_id: str) -> LiveRun:
         if run_id in self.stills:

@@ -11,7 +11,9 @@ from optimizers import api
 from optimizers.settings import settings
 from optimizers.ui import build, launch
 
-FUNCTIONS = "techniques models default_model prepare choose named_in plan start watch stop runs load running"
+FUNCTIONS = (
+    "techniques models default_model prepare choose named_in plan start watch stop runs load running keep delete"
+)
 
 
 def main() -> None:

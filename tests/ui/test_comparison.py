@@ -32,7 +32,7 @@ def test_a_comparison_survives_a_reload(page: Page, real_page: Served, tiny_llam
     page.wait_for_selector(".lv-state-running")
     assert page.url == address
     page.wait_for_selector(".lv-state-done", timeout=WHOLE_RUN_MS)
-    expect(page.locator(".js-plotly-plot")).to_have_count(6, timeout=WHOLE_RUN_MS)
+    expect(page.locator(".js-plotly-plot")).to_have_count(7, timeout=WHOLE_RUN_MS)
     rows = page.locator("#lv-run-table tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.nth(0)).to_contain_text("fp32+sdpa")

@@ -24,7 +24,7 @@ from optimizers.results import Run
 
 LONG = "fp32+sdpa+torchao_int8_weight_only"
 HOSTILE = '<a href="javascript:alert(1)">bf16</a>+$x^2$&\x1b[31m'
-NAMES = ("speed", "first_token", "memory", "quality", "as_hosted", "along_answer", "where_time_goes")
+NAMES = ("speed", "first_token", "latency", "memory", "quality", "as_hosted", "along_answer", "where_time_goes")
 FIGURES = [getattr(charts, name) for name in NAMES]
 TABLES = [getattr(charts, f"{name}_rows") for name in NAMES]
 

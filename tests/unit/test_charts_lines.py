@@ -1,4 +1,4 @@
-"""The figures with lines: the Pareto front and the time per token along the answer, by hand."""
+"""The figures with lines and points: the Pareto front, the two waits, the time per token along the answer, by hand."""
 
 from __future__ import annotations
 
@@ -46,6 +46,19 @@ def test_the_front_is_drawn_as_steps_and_told_in_the_table() -> None:
     assert list(steps.y) == pytest.approx([-5.0, -2.0, -1.0])
     assert (steps.mode, steps.line.shape) == ("lines", "vh")
     assert [row[-1] for row in charts.quality_rows(run)[1:]] == ["no", "no", "yes", "no"]
+
+
+def test_the_two_waits_are_medians_in_milliseconds_with_their_intervals() -> None:
+    # Half a second a token and 0.5 s to the first against a quarter and 0.25 s; all rounds alike, so no width.
+    base, fast = make.measurement(BASE, [0.5] * 6), make.measurement("fast", [0.25] * 6)
+    run = compare(make.record(base, fast, replica=[0.5] * 6))
+    (points,) = charts.latency(run).data
+    assert list(points.x) == pytest.approx([500.0, 250.0])
+    first = [variant.latency.ttft_s.median * 1000 for variant in run.variants if variant.latency]
+    assert list(points.y) == pytest.approx(first)
+    assert list(points.error_x.array) == pytest.approx([0.0, 0.0])
+    assert list(points.marker.symbol) == ["diamond", "triangle-up"]
+    assert [row[3] for row in charts.latency_rows(run)[1:]] == ["500", "250"]
 
 
 def replayed(*times: tuple[float, ...]) -> Run:

@@ -175,6 +175,22 @@ def test_lists_as_json_and_as_tables(capsys: pytest.CaptureFixture[str], tiny_gp
     assert "precision" in said and "smollm2-135m" in said and "No runs are kept yet." in said
 
 
+def test_a_run_json_from_elsewhere_is_opened_and_a_run_removed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["runs", "--open", str(ROOT / "assets" / "sample.json"), "--json"]) == 0
+    (kept,) = json.loads(capsys.readouterr().out)["runs"]
+    assert kept["model"] == "smollm2-135m" and api.load(kept["id"]).id == kept["id"]
+    assert main(["runs", "--remove", kept["id"]]) == 0
+    assert "No runs are kept yet." in capsys.readouterr().out
+    assert main(["runs", "--remove", kept["id"]]) == 2
+    assert "There is no run" in capsys.readouterr().err
+    (tmp_path / "notes.json").write_text("[]")
+    for name, said in (("notes.json", "not the run.json of a comparison"), ("missing.json", "cannot be read")):
+        assert main(["runs", "--open", str(tmp_path / name)]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_json_is_alone_on_stdout_and_out_keeps_everything(tiny_llama: Path, tmp_path: Path) -> None:
     done = run(
         *("compare", tiny_llama, "-t", "bf16", "--prompt", "Alice", "--rounds", "9", "--max-new-tokens", "48"),

@@ -32,5 +32,7 @@ def test_a_switch_that_is_neither_on_nor_off_is_off_and_said_so() -> None:
     for said in ("0", "1"):
         found = settings({"LEVERS_ALLOW_FOLDERS": said})
         assert (found.allow_folders, found.unread) == (said == "1", ())
+    assert not settings({"SPACE_ID": "me/app"}).allow_history and settings({}).allow_history
+    assert settings({"SPACE_ID": "me/app", "LEVERS_ALLOW_HISTORY": "1"}).allow_history
     found = settings({"LEVERS_ALLOW_FOLDERS": ""})
     assert (found.allow_folders, found.unread) == (True, ())

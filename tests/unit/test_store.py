@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import planning_records as make
@@ -13,8 +14,9 @@ import pytest
 
 from optimizers import planning, protocol
 from optimizers.analysis import compare
-from optimizers.errors import LeversError, RunNotFound
-from optimizers.schema import Output, Plan, Sample, Timing
+from optimizers.errors import LeversError, RunNotFound, RunUnreadable
+from optimizers.schema import Output, Plan, Sample, Timing, to_json
+from optimizers.settings import MAX_RUN_BYTES
 from optimizers.store import ID_PATTERN, RunFolder, Store
 
 
@@ -127,6 +129,55 @@ def test_a_log_that_is_a_pipe_is_not_read(store: Store, plan: Plan) -> None:
     os.write(pipe, first)
     assert store.runs() == ()
     os.close(pipe)
+
+
+def test_a_run_from_elsewhere_is_kept_and_shown_as_that(store: Store, plan: Plan) -> None:
+    folder = store.create(plan)
+    ended(folder)
+    told = store.load(folder.id)
+    kept = store.keep(to_json(told).encode())
+    assert kept != folder.id and ID_PATTERN.fullmatch(kept)
+    opened = store.load(kept)
+    assert (opened.id, opened.status, opened.variants) == (kept, "done", told.variants)
+    assert opened.notes[-1].startswith("Opened from a file")
+    assert store.load(store.keep(to_json(opened).encode())).notes == opened.notes
+    assert store.load(store.keep(to_json(replace(told, status="running")).encode())).status == "interrupted"
+    summary = next(item for item in store.runs() if item.id == kept)
+    assert (summary.model, summary.variants) == ("test-model", ("fp32+sdpa", "bf16+sdpa"))
+    (store.root / kept / "run.json").write_text("{}")
+    assert kept not in [item.id for item in store.runs()]
+    with pytest.raises(RunNotFound, match="its file is damaged"):
+        store.load(kept)
+
+
+@pytest.mark.parametrize("raw", [b"", b"{}", b"[" * 100_000, b"\xff\xfe", b'{"schema": "levers.run/2"}', b"null"])
+def test_what_is_no_run_is_not_kept(store: Store, raw: bytes) -> None:
+    with pytest.raises(RunUnreadable, match=r"not the run.json of a comparison. Give a file saved by"):
+        store.keep(raw)
+    assert store.runs() == () and not store.root.exists()
+
+
+def test_a_file_larger_than_any_run_is_not_read(store: Store) -> None:
+    with pytest.raises(RunUnreadable, match="more than 16 MiB"):
+        store.keep(b" " * (MAX_RUN_BYTES + 1))
+
+
+def test_a_deleted_run_is_gone_with_its_files_and_no_other_is(store: Store, plan: Plan) -> None:
+    first, second, going_on = store.create(plan), store.create(plan), store.create(plan)
+    ended(first)
+    ended(second)
+    store.delete(first.id)
+    assert not first.path.exists() and [path for path in store.root.iterdir() if path.name.startswith(".")] == []
+    assert {item.id for item in store.runs()} == {second.id, going_on.id}
+    with pytest.raises(LeversError, match=r"still goes on. Stop it first"):
+        store.delete(going_on.id)
+    going_on.close()
+    for name in (first.id, "../runs", ""):
+        with pytest.raises(RunNotFound):
+            store.delete(name)
+    opened = store.keep(to_json(store.load(second.id)).encode())
+    store.delete(opened)
+    assert {item.id for item in store.runs()} == {second.id, going_on.id}
 
 
 def test_no_folder_yet_is_an_empty_history(store: Store) -> None:
