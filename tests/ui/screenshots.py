@@ -173,13 +173,13 @@ def shoot(browser: Browser, address: str, state: str, width: int, theme: str, to
 
 
 def picture(browser: Browser, run: str, to: Path) -> None:
-    """The results of a kept run, from the top of the page to its charts, in light."""
+    """The results of a kept run, from the top of the page to its first four charts, in light."""
     port = free_port()
     with tempfile.TemporaryDirectory() as logs, serving(["app.py"], port, Path(logs), own_cache=False) as served:
         page = browser.new_page(viewport={"width": 1280, "height": 1000}, device_scale_factor=1.25)
         opened(run, CHARTS)(page, served.address)
         page.wait_for_timeout(1500)
-        bottom = float(page.evaluate("document.querySelector('.lv-charts').getBoundingClientRect().bottom"))
+        bottom = float(page.evaluate("document.querySelector('#lv-chart-quality').getBoundingClientRect().bottom"))
         page.set_viewport_size({"width": 1280, "height": round(bottom) + 24})
         page.wait_for_timeout(500)
         page.screenshot(path=to)

@@ -207,7 +207,7 @@ def test_what_is_within_the_noise_is_called_so_and_the_noise_is_explained() -> N
     for unknown in (None, 1.7):
         quiet = replace(run, noise_floor=NoiseFloor(None, None, unknown), variants=(base, third))
         table, details = results_view.table(quiet, final=True), details_view.details(quiet)
-        assert "Noise on this machine" not in table and "Within noise:" not in details
+        assert "Taken for noise" not in table and "Within noise:" not in details
 
 
 def test_energy_has_a_section_where_a_graphics_card_told_it() -> None:
