@@ -102,7 +102,7 @@ def _spots(run: Run) -> list[Spot]:
     for variant in drawn:
         kl = _kl(variant, run.baseline)
         ratio: Ratio | None = variant.versus_baseline.decode if variant.versus_baseline else None
-        if kl is not None and ratio is not None:
+        if kl is not None and ratio is not None and math.isfinite(kl) and math.isfinite(ratio.ratio):
             noise = variant.quality is not None and variant.quality.within_noise
             spots.append(
                 Spot(

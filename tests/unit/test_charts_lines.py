@@ -61,6 +61,19 @@ def test_the_two_waits_are_medians_in_milliseconds_with_their_intervals() -> Non
     assert [row[3] for row in charts.latency_rows(run)[1:]] == ["500", "250"]
 
 
+def test_what_no_axis_can_show_is_not_drawn() -> None:
+    """A run.json from elsewhere may hold any number."""
+    fast = make.measurement("fast", [0.25] * 6, scores=(make.passage("answer:0", [0.1] * 4),))
+    run = compare(make.record(make.measurement(BASE, [0.5] * 6), fast, replica=[0.5] * 6))
+    base, told = run.variants
+    assert told.quality and told.quality.kl_divergence and told.versus_baseline and told.versus_baseline.decode
+    endless = replace(told.quality, kl_divergence=replace(told.quality.kl_divergence, mean=float("inf")))
+    raced = replace(told.versus_baseline, decode=replace(told.versus_baseline.decode, ratio=float("nan")))
+    for strange in (replace(told, quality=endless), replace(told, versus_baseline=raced)):
+        drawn = charts.quality(replace(run, variants=(base, strange)))
+        assert list(drawn.data[1].x) == [1.0]
+
+
 def replayed(*times: tuple[float, ...]) -> Run:
     """A run whose baseline was replayed with these times."""
     run = compare(make.record(make.measurement(BASE, [0.5] * 6)))
