@@ -311,7 +311,7 @@ def keep(raw: bytes) -> str:
 
 def delete(run_id: str) -> None:
     """Remove a kept run and all its files. Raises RunNotFound, and LeversError while it goes on."""
-    _store().delete(run_id)
+    _manager().delete(run_id)
 
 
 def running() -> str | None:

@@ -211,6 +211,11 @@ class VariantResult:
     as_hosted: Hosted | None = None
     replays: tuple[Replay, ...] = ()
 
+    @property
+    def decode_ratio(self) -> Ratio | None:
+        """Its decoding speed over the baseline's, with the word for it; None where the two cannot be compared."""
+        return self.versus_baseline.decode if self.versus_baseline else None
+
 
 @dataclass(frozen=True)
 class NoiseFloor:

@@ -131,7 +131,7 @@ class Store:
         removed."""
         path = self.folder(run_id)
         if (path / EVENTS).is_file() and _held(path / EVENTS):
-            raise LeversError(f"The run {run_id} still goes on.", "Stop it first.")
+            raise goes_on(run_id)
         gone = self.root / f".{run_id}.{secrets.token_hex(4)}"
         try:
             path.rename(gone)  # at once for whoever looks; then file by file
@@ -216,6 +216,11 @@ class Store:
         except RunNotFound:
             return None
         return RunSummary(run_id, run.created_at, run.status, run.model.id, tuple(item.key for item in run.variants))
+
+
+def goes_on(run_id: str) -> LeversError:
+    """What keeps a run from being removed while it is measured."""
+    return LeversError(f"The run {run_id} still goes on.", "Stop it first.")
 
 
 def _lines(path: Path) -> Iterator[protocol.LogLine]:

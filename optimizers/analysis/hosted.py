@@ -85,7 +85,7 @@ def _base(record: Record) -> Rounds:
 
 
 def _quiet(item: VariantResult) -> float:
-    decode = item.versus_baseline.decode if item.versus_baseline else None
+    decode = item.decode_ratio
     return decode.ratio if decode else 0.0
 
 

@@ -28,7 +28,7 @@ def payback(variant: VariantResult, baseline: VariantResult | None, new_tokens: 
     one of the two was not measured or has no decode time."""
     if baseline is None or variant.key == baseline.key or variant.cost is None or baseline.cost is None:
         return None
-    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
+    ratio = variant.decode_ratio
     ours, theirs = _token_s(variant.latency, new_tokens), _token_s(baseline.latency, new_tokens)
     if ratio is None or ours is None or theirs is None:
         return None

@@ -103,7 +103,7 @@ def _apart(unlike: Iterable[VariantResult]) -> str:
 
 
 def _told_speed(item: VariantResult) -> str:
-    decode = item.versus_baseline.decode if item.versus_baseline else None
+    decode = item.decode_ratio
     return f"{decode.ratio:.2f}x the speed ({decode.verdict})" if decode else "a speed that was not measured"
 
 
@@ -164,17 +164,17 @@ def _words(item: VariantResult) -> str:
 
 
 def _verdict(item: VariantResult) -> str | None:
-    decode = item.versus_baseline.decode if item.versus_baseline else None
+    decode = item.decode_ratio
     return decode.verdict if decode else None
 
 
 def _speed(item: VariantResult) -> float:
-    decode = item.versus_baseline.decode if item.versus_baseline else None
+    decode = item.decode_ratio
     return decode.ratio if decode else 0.0
 
 
 def _interval(item: VariantResult) -> str:
-    decode = item.versus_baseline.decode if item.versus_baseline else None
+    decode = item.decode_ratio
     if decode is None or decode.low is None or decode.high is None:
         return ""
     return f" [{decode.low:.2f} to {decode.high:.2f}]"

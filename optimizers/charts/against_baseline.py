@@ -62,10 +62,7 @@ def rows(run: Run, measure: Measure) -> list[list[str]]:
 
 def _stat(variant: VariantResult, measure: Measure) -> Stat | None:
     stat = measure.stat(variant.latency) if variant.latency else None
-    if stat is None:
-        return None
-    low, high = (None if end is None else end * measure.scale for end in (stat.low, stat.high))
-    return Stat(stat.median * measure.scale, low, high, stat.n)
+    return None if stat is None else style.scaled(stat, measure.scale)
 
 
 def _ratio(variant: VariantResult, measure: Measure) -> Ratio | None:

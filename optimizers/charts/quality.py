@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import ge
 
 import plotly.graph_objects as go
 
 from optimizers.analysis.quality_words import numeric_floor
-from optimizers.charts import labels, style
-from optimizers.results import Ratio, Run, VariantResult, Verdict
+from optimizers.charts import points, style
+from optimizers.results import Ratio, Run, Stat, VariantResult
 
 HEIGHT = 400
 # Mean KL divergences at or under this are drawn on one line, "about 0": a logarithm has no zero.
@@ -23,11 +24,8 @@ class Spot:
 
     key: str
     label: str
-    ratio: float
-    low: float | None
-    high: float | None
+    ratio: Ratio
     kl: float
-    verdict: Verdict
     within_noise: bool = False
 
     @property
@@ -49,14 +47,13 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
     spots = _spots(run)
     if not spots:
         return style.empty(run, "No quality was measured against a speed.", dark, HEIGHT)
-    made = style.figure([_steps(spots), _points(spots, dark)], run, dark, HEIGHT)
-    left, right = _reach([x for spot in spots for x in (spot.ratio, spot.low, spot.high) if x is not None])
+    drawn = [_point(spot) for spot in spots]
+    made = style.figure([_steps(spots), points.scatter(drawn, dark)], run, dark, HEIGHT)
+    left, right = _reach([end for at in drawn for end in (at.x.median, at.x.low, at.x.high) if end is not None])
     worst = max(0.0, math.ceil(max(spot.height for spot in spots) + 0.05))
     bottom, top = worst + 0.15, math.log10(NEARLY_ZERO) - 0.5
     noise = _floors(made, run, (left, right), top, dark)
-    for spot, place in zip(spots, labels.places(_marks(spots, (left, right), (bottom, top))), strict=True):
-        standing = labels.standing(spot.ratio, spot.low, spot.high, *place)
-        made.add_annotation(y=spot.height, text=style.escape(spot.label), **standing)
+    points.label(made, drawn, (left, right), (bottom, top))
     made.update_xaxes(
         title={"text": f"Decoding speed against the baseline{noise}", "standoff": 10},
         range=[left, right],
@@ -76,19 +73,19 @@ def quality(run: Run, dark: bool | None = None) -> go.Figure:
 
 def quality_rows(run: Run) -> list[list[str]]:
     """The same figures as a table, its first row the headings."""
-    rows = [["Variant", "Speed against the baseline", "Verdict", "Mean KL divergence, nats", "Beaten in both"]]
+    rows = [["Variant", "Speed against the baseline", "Verdict", "Mean KL divergence, nats", "On the front"]]
     spots = _spots(run)
     along = front(spots)
     rows += [
-        [spot.key, f"{spot.ratio:.2f}x", spot.verdict, spot.nats, "no" if spot in along else "yes"] for spot in spots
+        [spot.key, f"{spot.ratio.ratio:.2f}x", spot.ratio.verdict, spot.nats, "yes" if spot in along else "no"]
+        for spot in spots
     ]
     return rows + [row for variant in style.measured(run) for row in _by_bytes(variant)]
 
 
 def _by_bytes(variant: VariantResult) -> list[list[str]]:
     """The row of a model with other tokens, which has no place in the chart."""
-    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
-    quality = variant.quality
+    ratio, quality = variant.decode_ratio, variant.quality
     if quality is None or quality.kl_divergence is not None or quality.per_byte is None or ratio is None:
         return []
     said = f"none, another model: {quality.per_byte.ratio.value:.2f}x the perplexity per byte"
@@ -96,27 +93,26 @@ def _by_bytes(variant: VariantResult) -> list[list[str]]:
 
 
 def _spots(run: Run) -> list[Spot]:
-    drawn = [variant for variant in style.measured(run) if variant.versus_baseline and variant.versus_baseline.decode]
+    drawn = [variant for variant in style.measured(run) if variant.decode_ratio]
     names = style.short_labels([variant.key for variant in drawn], run.baseline)
     spots = []
     for variant in drawn:
-        kl = _kl(variant, run.baseline)
-        ratio: Ratio | None = variant.versus_baseline.decode if variant.versus_baseline else None
+        kl, ratio = _kl(variant, run.baseline), variant.decode_ratio
         if kl is not None and ratio is not None and math.isfinite(kl) and math.isfinite(ratio.ratio):
             noise = variant.quality is not None and variant.quality.within_noise
-            spots.append(
-                Spot(
-                    variant.key,
-                    labels.short(names[variant.key]),
-                    ratio.ratio,
-                    ratio.low,
-                    ratio.high,
-                    kl,
-                    ratio.verdict,
-                    noise,
-                )
-            )
+            spots.append(Spot(variant.key, points.short(names[variant.key]), ratio, kl, noise))
     return spots
+
+
+def _point(spot: Spot) -> points.Point:
+    ratio = spot.ratio
+    return points.Point(
+        label=spot.label,
+        hover=f"{style.wrapped(spot.key)}<br>{ratio.ratio:.2f}x, {ratio.verdict}<br>mean KL, nats: {spot.nats}",
+        verdict=ratio.verdict,
+        x=Stat(ratio.ratio, ratio.low, ratio.high, 0),
+        y=Stat(spot.height, None, None, 0),
+    )
 
 
 def _kl(variant: VariantResult, baseline: str) -> float | None:
@@ -130,13 +126,14 @@ def front(spots: Sequence[Spot]) -> list[Spot]:
     """The Pareto front, from slow to fast: the spots that no other beats in one of speed and quality without losing in
     the other."""
 
-    def beaten(spot: Spot) -> bool:
-        return any(
-            other.ratio >= spot.ratio and other.kl <= spot.kl and (other.ratio, other.kl) != (spot.ratio, spot.kl)
-            for other in spots
-        )
+    def place(spot: Spot) -> tuple[float, float]:
+        return spot.ratio.ratio, -spot.kl
 
-    return sorted((spot for spot in spots if not beaten(spot)), key=lambda spot: (spot.ratio, -spot.kl))
+    def beaten(spot: Spot) -> bool:
+        here = place(spot)
+        return any(there != here and all(map(ge, there, here)) for there in map(place, spots))
+
+    return sorted((spot for spot in spots if not beaten(spot)), key=place)
 
 
 def _steps(spots: Sequence[Spot]) -> go.Scatter:
@@ -144,47 +141,11 @@ def _steps(spots: Sequence[Spot]) -> go.Scatter:
     along = front(spots)
     return go.Scatter(
         mode="lines",
-        x=[spot.ratio for spot in along],
+        x=[spot.ratio.ratio for spot in along],
         y=[spot.height for spot in along],
         line={"color": style.NEUTRAL, "dash": "dash", "width": 1, "shape": "vh"},
         hoverinfo="skip",
     )
-
-
-def _points(spots: Sequence[Spot], dark: bool | None) -> go.Scatter:
-    return go.Scatter(
-        mode="markers",
-        x=[spot.ratio for spot in spots],
-        y=[spot.height for spot in spots],
-        marker={
-            "size": 13,
-            "color": [style.COLORS[spot.verdict] for spot in spots],
-            "symbol": [SYMBOLS[spot.verdict] for spot in spots],
-        },
-        error_x=style.whiskers(
-            [spot.ratio for spot in spots],
-            [spot.low for spot in spots],
-            [spot.high for spot in spots],
-            dark,
-            thickness=1,
-            width=3,
-        ),
-        hovertext=[
-            f"{style.wrapped(spot.key)}<br>{spot.ratio:.2f}x, {spot.verdict}<br>mean KL, nats: {spot.nats}"
-            for spot in spots
-        ],
-        hoverinfo="text",
-        cliponaxis=False,
-    )
-
-
-SYMBOLS: dict[Verdict, str] = {
-    "faster": "triangle-up",
-    "slower": "triangle-down",
-    "within noise": "circle",
-    "too few rounds": "circle-open",
-    "baseline": "diamond",
-}
 
 
 def _reach(values: Sequence[float]) -> tuple[float, float]:
@@ -204,18 +165,3 @@ def _floors(made: go.Figure, run: Run, across: tuple[float, float], top: float, 
         made.add_hrect(y0=math.log10(max(noise, NEARLY_ZERO)), y1=top, **look)
         words += f", KL up to {noise:.2g}"
     return f"<br><span style='font-size:12px'>shaded: noise, {words}</span>"
-
-
-def _marks(spots: Sequence[Spot], across: tuple[float, float], down: tuple[float, float]) -> list[labels.Mark]:
-    def share(value: float) -> float:
-        return (value - across[0]) / (across[1] - across[0])
-
-    return [
-        labels.Mark(
-            spot.label,
-            share(spot.ratio),
-            (spot.height - down[0]) / (down[1] - down[0]),
-            *(share(spot.ratio if end is None else end) for end in (spot.low, spot.high)),
-        )
-        for spot in spots
-    ]

@@ -72,6 +72,12 @@ def interval_words(stat: Stat) -> str:
     return f"{figure_words(stat.low)} to {figure_words(stat.high)}"
 
 
+def scaled(stat: Stat, factor: float) -> Stat:
+    """The same figure in another unit."""
+    low, high = (None if end is None else end * factor for end in (stat.low, stat.high))
+    return Stat(stat.median * factor, low, high, stat.n)
+
+
 def end(stat: Stat) -> float:
     """How far a bar with its interval reaches."""
     return max(stat.median, stat.high or 0.0)
@@ -160,20 +166,14 @@ def legend_on_top(made: go.Figure, height: int) -> None:
     )
 
 
-def whiskers(
-    middles: Sequence[float],
-    lows: Sequence[float | None],
-    highs: Sequence[float | None],
-    dark: bool | None,
-    **look: float,
-) -> dict[str, Any]:
-    """Intervals along x as error bars, one for each of `middles`; none where an end is None. `look` is its thickness
-    and width in pixels."""
+def whiskers(stats: Sequence[Stat], dark: bool | None, **look: float) -> dict[str, Any]:
+    """Intervals as error bars, one for each of `stats`; none where an end is None. `look` is its thickness and width in
+    pixels."""
     return {
         "type": "data",
         "symmetric": False,
-        "array": [0.0 if high is None else high - middle for middle, high in zip(middles, highs, strict=True)],
-        "arrayminus": [0.0 if low is None else middle - low for middle, low in zip(middles, lows, strict=True)],
+        "array": [0.0 if stat.high is None else stat.high - stat.median for stat in stats],
+        "arrayminus": [0.0 if stat.low is None else stat.median - stat.low for stat in stats],
         "color": ink(dark),
         **look,
     }
@@ -194,14 +194,7 @@ def bars(
         y=list(rows),
         width=width,
         marker=marker,
-        error_x=whiskers(
-            [stat.median for stat in stats],
-            [stat.low for stat in stats],
-            [stat.high for stat in stats],
-            dark,
-            thickness=1.5,
-            width=5,
-        ),
+        error_x=whiskers(stats, dark, thickness=1.5, width=5),
         hovertext=list(hover),
         hoverinfo="text",
     )

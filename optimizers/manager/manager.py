@@ -16,7 +16,7 @@ from optimizers.manager.conductor import Conductor
 from optimizers.manager.live import Live
 from optimizers.results import LiveRun
 from optimizers.schema import Plan
-from optimizers.store import Store
+from optimizers.store import Store, goes_on
 
 MOST_WAITING = 8
 KEPT_RUNS = 16
@@ -87,6 +87,16 @@ class Manager:
         entry = self._entry(run_id)
         entry.over.wait(timeout_s)
         return entry.live.snapshot()
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run of this folder, started here or not, with all its files. Raises RunNotFound, and LeversError
+        while it goes on."""
+        with self._lock:
+            entry = self._entries.get(run_id)
+            if entry is not None and not entry.over.is_set():
+                raise goes_on(run_id)
+            self._store.delete(run_id)
+            self._entries.pop(run_id, None)
 
     def running(self) -> str | None:
         """The id of the run that goes on, None when none does."""

@@ -17,23 +17,16 @@ from optimizers.limits import DecodeLimit, MachineLimits, PromptLimit
 from optimizers.quality import Interval, Quality, Spread
 from optimizers.results import Hosted, Payback, PromiseResult, Run, Stat, VariantResult
 from optimizers.schema import Census, Cost
-from optimizers.ui import figures, words
-from optimizers.ui.results_view import breakable, speed, verdict
+from optimizers.ui import figures, tables, words
+from optimizers.ui.results_view import speed, verdict
 
 EMPTY = Markup("")
 LEAST_SHOWN_S = 0.01
 
 _SECTION = Markup(
-    '<details class="lv-deep lv-results"><summary><h2>{title}</h2><span>{hint}</span></summary>'
-    '<div class="lv-scroll" tabindex="0" role="group" aria-label="{title}"><table role="table">'
-    '<thead role="rowgroup"><tr role="row">{header}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
-    "{fine}</details>"
+    '<details class="lv-deep lv-results"><summary><h2>{title}</h2><span>{hint}</span></summary>{table}{fine}</details>'
 )
 _FINE = Markup('<p class="lv-fine">{}</p>')
-_HEADER = Markup('<th role="columnheader" scope="col">{}</th>')
-_NAME = Markup('<th role="rowheader" scope="row" class="lv-name"><span>{}</span><code>{}</code></th>')
-_CELL = Markup('<td role="cell" data-label="{}"><span>{}</span></td>')
-_ROW = Markup('<tr role="row">{}{}</tr>')
 _KEPT = Markup('<span class="lv-verdict lv-kept-{kind}"><span aria-hidden="true">{mark}</span> {word}</span>')
 _WITH_NOTE = Markup("{} <small>{}</small>")
 
@@ -269,11 +262,10 @@ def _converted(census: Census) -> Markup:
 
 
 def _row(variant: VariantResult, columns: tuple[str, ...], cells: Iterable[str | Markup]) -> Markup:
-    drawn = EMPTY.join(_CELL.format(*pair) for pair in zip(columns[1:], cells, strict=True))
-    return _ROW.format(_NAME.format(variant.title, breakable(variant.key)), drawn)
+    drawn = (tables.cell(*pair) for pair in zip(columns[1:], cells, strict=True))
+    return tables.row(variant.title, variant.key, drawn)
 
 
 def _section(title: str, hint: str, columns: tuple[str, ...], rows: Iterable[Markup], fine: str = "") -> Markup:
-    header = EMPTY.join(_HEADER.format(name) for name in columns)
-    under = _FINE.format(fine) if fine else EMPTY
-    return _SECTION.format(title=title, hint=hint, header=header, rows=EMPTY.join(rows), fine=under)
+    drawn = tables.table(title, map(tables.header, columns), rows)
+    return _SECTION.format(title=title, hint=hint, table=drawn, fine=_FINE.format(fine) if fine else EMPTY)

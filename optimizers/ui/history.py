@@ -68,7 +68,7 @@ def opened(raw: Any) -> Updates:
 def deleted(raw: Any) -> Updates:
     """After the question: the form and the list without the run; without an id all stays as it is."""
     if not raw:
-        return tuple([gr.skip()] * (watching.SHOWN + 1))
+        return (*[gr.skip()] * len(watching.refused("")), gr.skip())
     try:
         _allowed()
         api.delete(form.run_id(raw))

@@ -5,34 +5,35 @@ Covers drawing only; values come from `results.Run`. A variant that was not meas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from optimizers.analysis.quality_words import numeric_floor
-from optimizers.results import MARKS, Ratio, Run, Step, VariantResult
-from optimizers.ui import figures, words
+from optimizers.results import MARKS, Ratio, Run, VariantResult
+from optimizers.ui import figures, tables, words
 from optimizers.ui.headline import headline
+from optimizers.ui.tables import Cell
 
 EMPTY = Markup("")
 SORT_SCRIPT = Path(__file__).parents[2] / "assets" / "sort.js"
 
-Columns = tuple[tuple[str, str], ...]
+# Of each column after the variant's, in the order of words.COLUMNS: the end that comes first when it is sorted by,
+# 1 the lowest and -1 the highest; 0 where it is not.
+FIRST = (0, -1, -1, -1, 1, 1, 1, 1, -1, 1)
 
-_CELL = Markup('<td role="cell" data-label="{label}" class="{kind}"{sorts}><span>{value}</span></td>')
-_SORTS = Markup(' data-value="{}"')
-_HEADER = Markup('<th role="columnheader" scope="col" class="{kind}" title="{title}"{sorts}>{name}</th>')
+_KIND = Markup(' class="{}"')
+_TITLED = Markup(' class="{kind}" title="{title}"{sorts}')
+_VALUE = Markup(' data-value="{}"')
 _SORTED = Markup(' aria-sort="none" data-first="{}"')
 _SORT = Markup('<button type="button" class="lv-sort">{}</button>')
 _SORT_LIST = Markup('<label class="lv-sort-list">{label} <select>{options}</select></label>')
 _OPTION = Markup('<option value="{}">{}</option>')
-_NAME = Markup('<th role="rowheader" scope="row" class="lv-name"><span>{title}</span><code>{key}</code></th>')
-_ROW = Markup('<tr role="row" class="lv-row-{status}">{name}{cells}</tr>')
 _VERDICT = Markup('<span class="lv-verdict lv-{kind}"><span aria-hidden="true">{mark}</span> {word}</span>')
 _TABLE = Markup(
-    '<section class="lv-results" aria-label="{heading}"><h2>{heading}</h2>{headline}{sort}'
-    '<div class="lv-scroll" tabindex="0" role="group" aria-label="{heading}"><table role="table">'
-    '<thead role="rowgroup"><tr role="row">{header}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
+    '<section class="lv-results" aria-label="{heading}"><h2>{heading}</h2>{headline}{sort}{table}'
     '<p class="lv-fine">{fine}</p></section>'
 )
 _WHY = Markup(
@@ -45,40 +46,50 @@ _CAVEATS = Markup('<section class="lv-caveats" aria-label="{heading}"><h2>{headi
 _CAVEAT = Markup('<li>{variant}{text} <span class="lv-remedy">{remedy}</span></li>')
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A column of figures; `cell` is its place among `_cells`, `first` as in FIRST."""
+
+    cell: int
+    name: str
+    title: str
+    first: int
+
+
 def table(run: Run, *, final: bool) -> str:
-    """The comparison as a table, every variant of the run in a row, in plan order."""
+    """The comparison as a table, every variant of the run in a row, in plan order. Once it is `final` it can be
+    sorted."""
     ladder = any(variant.step for variant in run.variants)
-    columns = tuple(column for column in words.COLUMNS if ladder or column[0] != words.STEP_COLUMN)
-    header = EMPTY.join(
-        _header(name, _in_words(title, run), place, final) for place, (name, title) in enumerate(columns)
-    )
+    (variant, _), *named = words.COLUMNS
+    columns = [
+        _Column(cell, name, _in_words(title, run), first if final else 0)
+        for cell, ((name, title), first) in enumerate(zip(named, FIRST, strict=True))
+        if ladder or name != words.STEP_COLUMN
+    ]
+    heading = words.RESULTS if final else words.SO_FAR
+    header = [tables.header(variant), *map(_header, columns)]
     return _TABLE.format(
-        heading=words.RESULTS if final else words.SO_FAR,
+        heading=heading,
         headline=headline(run) if final else EMPTY,
         sort=_sort_list(columns) if final else EMPTY,
-        header=header,
-        rows=EMPTY.join(_row(variant, columns) for variant in run.variants),
+        table=tables.table(heading, header, (_row(variant, columns) for variant in run.variants)),
         fine=" ".join(filter(None, (_noise(run), words.STEP_NOTE if ladder else "", *_measured_on(run)))),
     )
 
 
-def _header(name: str, title: str, place: int, sorts: bool) -> Markup:
-    """The head of a column; where `sorts`, one of figures is a button that sorts by it, the better end first."""
-    kind = "lv-num" if place > 1 else ""
-    if not sorts or name not in words.FIRST_SORTED:
-        return _HEADER.format(name=name, title=title, kind=kind, sorts=EMPTY)
-    return _HEADER.format(
-        name=_SORT.format(name), title=title, kind=kind, sorts=_SORTED.format(words.FIRST_SORTED[name])
-    )
+def _header(column: _Column) -> Markup:
+    """The head of a column; of one that can be sorted by it is a button."""
+    sorts = _SORTED.format(column.first) if column.first else EMPTY
+    more = _TITLED.format(kind="lv-num" if column.cell > 0 else "", title=column.title, sorts=sorts)
+    return tables.header(_SORT.format(column.name) if column.first else column.name, more)
 
 
-def _sort_list(columns: Columns) -> Markup:
+def _sort_list(columns: Sequence[_Column]) -> Markup:
     """The same choice as a list, for where the heads of columns are not in sight."""
-    places = [(place, name) for place, (name, _) in enumerate(columns) if name in words.FIRST_SORTED]
     options = [_OPTION.format("", words.SORT_PLANNED)]
-    for place, name in places:
-        for direction in (words.FIRST_SORTED[name], -words.FIRST_SORTED[name]):
-            options.append(_OPTION.format(f"{place}:{direction}", words.SORTED[direction].format(name=name)))
+    for place, column in enumerate(columns, start=1):
+        for direction in (column.first, -column.first) if column.first else ():
+            options.append(_OPTION.format(f"{place}:{direction}", words.SORTED[direction].format(name=column.name)))
     return _SORT_LIST.format(label=words.SORT, options=EMPTY.join(options))
 
 
@@ -105,11 +116,6 @@ def rows(table_rows: list[list[str]]) -> str:
         'aria-label="{}">'
         "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div></details>"
     ).format(words.AS_TABLE, words.AS_TABLE, head, lines)
-
-
-def breakable(key: str) -> Markup:
-    """A key that may wrap after each plus sign and underscore."""
-    return Markup(str(escape(key)).replace("+", "+<wbr>").replace("_", "_<wbr>"))
 
 
 def _noise(run: Run) -> str:
@@ -140,77 +146,51 @@ def _measured_on(run: Run) -> tuple[str, str]:
     return own, words.KL_RULE_NOTE if run.workload.kl_terms == "llama_cpp" else ""
 
 
-def _row(variant: VariantResult, columns: Columns) -> Markup:
-    name = _NAME.format(title=variant.title, key=breakable(variant.key))
+def _row(variant: VariantResult, columns: Sequence[_Column]) -> Markup:
     if variant.status == "measured" or (variant.latency and variant.status in ("ready", "loading")):
-        cells = _figures(variant, columns)
+        found = _cells(variant)
+        cells = [_cell(column, found[column.cell]) for column in columns]
     else:
         mark, word = words.STATUS[variant.status]
-        cells = _WHY.format(
-            span=len(columns) - 1,
+        why = _WHY.format(
+            span=len(columns),
             status=variant.status,
             mark=mark,
             word=word,
             reason=variant.reason or "",
             remedy=variant.remedy or "",
         )
-    return _ROW.format(status=variant.status, name=name, cells=cells)
+        cells = [why]
+    return tables.row(variant.title, variant.key, cells, _KIND.format(f"lv-row-{variant.status}"))
 
 
-def _figures(variant: VariantResult, columns: Columns) -> Markup:
-    latency, memory, versus = variant.latency, variant.memory, variant.versus_baseline
-    values: tuple[str | Markup, ...] = (
-        verdict(versus.decode if versus else None),
-        speed(versus.decode if versus else None),
-        _added(variant.step),
-        figures.number(figures.median(latency.decode_tokens_per_s) if latency else None),
-        figures.short_seconds(figures.median(latency.ttft_s) if latency else None),
-        figures.size(memory.weights_bytes if memory else None),
-        figures.size(memory.run_peak_bytes if memory else None),
+def _cell(column: _Column, cell: Cell) -> Markup:
+    kind = _KIND.format("lv-num" if column.cell > 0 else "lv-verdict-cell")
+    return tables.cell(column.name, cell.shown, kind + (EMPTY if cell.sorts is None else _VALUE.format(cell.sorts)))
+
+
+def _cells(variant: VariantResult) -> tuple[Cell, ...]:
+    """The figures in the order of the columns."""
+    latency, memory, ratio = variant.latency, variant.memory, variant.decode_ratio
+    step = variant.step.versus.decode if variant.step else None
+    tokens = figures.median(latency.decode_tokens_per_s) if latency else None
+    first = figures.median(latency.ttft_s) if latency else None
+    weights, peak = (memory.weights_bytes, memory.run_peak_bytes) if memory else (None, None)
+    return (
+        Cell(verdict(ratio)),
+        Cell(speed(ratio), ratio.ratio if ratio else None),
+        Cell(_added(step), step.ratio if step else None),
+        Cell(figures.number(tokens), tokens),
+        Cell(figures.short_seconds(first), first),
+        Cell(figures.size(weights), weights),
+        Cell(figures.size(peak), peak),
         *_quality(variant),
     )
-    shown = [
-        (name, value, sorts)
-        for (name, _), value, sorts in zip(words.COLUMNS[1:], values, _values(variant), strict=True)
-        if name in dict(columns)
-    ]
-    return EMPTY.join(
-        _CELL.format(
-            label=name,
-            kind="lv-num" if place > 0 else "lv-verdict-cell",
-            value=value,
-            sorts=EMPTY if sorts is None else _SORTS.format(sorts),
-        )
-        for place, (name, value, sorts) in enumerate(shown)
-    )
 
 
-def _values(variant: VariantResult) -> tuple[float | None, ...]:
-    """What each column of figures sorts by."""
-    latency, memory, versus, quality = variant.latency, variant.memory, variant.versus_baseline, variant.quality
-    ratio = versus.decode.ratio if versus and versus.decode else None
-    step = variant.step.versus.decode if variant.step else None
-    spread = quality.kl_divergence if quality else None
-    itself = 0.0 if versus and versus.decode and versus.decode.verdict == "baseline" else None
-    return (
-        ratio,
-        ratio,
-        step.ratio if step else None,
-        figures.median(latency.decode_tokens_per_s) if latency else None,
-        figures.median(latency.ttft_s) if latency else None,
-        memory.weights_bytes if memory else None,
-        memory.run_peak_bytes if memory else None,
-        spread.mean if spread else itself,
-        quality.same_top.rate if quality and quality.same_top else None,
-        quality.text.perplexity_ratio.value if quality and quality.text else None,
-    )
-
-
-def _added(step: Step | None) -> str | Markup:
+def _added(ratio: Ratio | None) -> str | Markup:
     """What a ladder's step added to the one below: ratio, interval and word."""
-    if step is None or step.versus.decode is None:
-        return figures.NOTHING
-    return speed(step.versus.decode) + Markup("<div>{}</div>").format(verdict(step.versus.decode))
+    return figures.NOTHING if ratio is None else speed(ratio) + Markup("<div>{}</div>").format(verdict(ratio))
 
 
 def verdict(ratio: Ratio | None) -> str | Markup:
@@ -228,16 +208,20 @@ def speed(ratio: Ratio | None) -> str | Markup:
     return Markup("<strong>{}</strong> <small>{}</small>").format(figures.times(ratio.ratio), figures.interval(ratio))
 
 
-def _quality(variant: VariantResult) -> tuple[str | Markup, str, str]:
-    quality = variant.quality
-    if quality is None:
-        return figures.NOTHING, figures.NOTHING, figures.NOTHING
+def _quality(variant: VariantResult) -> tuple[Cell, Cell, Cell]:
+    quality, ratio = variant.quality, variant.decode_ratio
+    if quality is None:  # the baseline is what the others are held against: none lies nearer to it
+        itself = 0.0 if ratio and ratio.verdict == "baseline" else None
+        return Cell(figures.NOTHING, itself), Cell(figures.NOTHING), Cell(figures.NOTHING)
     if quality.kl_divergence is None and quality.per_byte is not None:
-        ratio = figures.times(quality.per_byte.ratio.value)
-        return words.ANOTHER_MODEL, words.OTHER_TOKENS, words.PER_BYTE.format(times=ratio)
-    kl: str | Markup = figures.small(quality.kl_divergence.mean if quality.kl_divergence else None)
+        by_bytes = figures.times(quality.per_byte.ratio.value)
+        return Cell(words.ANOTHER_MODEL), Cell(words.OTHER_TOKENS), Cell(words.PER_BYTE.format(times=by_bytes))
+    kl = quality.kl_divergence.mean if quality.kl_divergence else None
+    same = quality.same_top.rate if quality.same_top else None
+    perplexity = quality.text.perplexity_ratio.value if quality.text else None
+    small = figures.small(kl)
     return (
-        _WITH_NOISE.format(kl, words.WITHIN_NOISE) if quality.within_noise else kl,
-        figures.percent(quality.same_top.rate if quality.same_top else None),
-        figures.times(quality.text.perplexity_ratio.value if quality.text else None),
+        Cell(_WITH_NOISE.format(small, words.WITHIN_NOISE) if quality.within_noise else small, kl),
+        Cell(figures.percent(same), same),
+        Cell(figures.times(perplexity), perplexity),
     )

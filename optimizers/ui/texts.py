@@ -124,7 +124,7 @@ def _card(variant: VariantResult, prompt: int, text: str | Markup, note: str, ki
 
 def _verdict(variant: VariantResult) -> Markup:
     """How fast it is against the baseline, in a word and a figure."""
-    ratio = variant.versus_baseline.decode if variant.versus_baseline else None
+    ratio = variant.decode_ratio
     if ratio is None:
         return EMPTY
     against = "" if ratio.verdict == "baseline" else figures.times(ratio.ratio)

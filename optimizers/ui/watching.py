@@ -21,7 +21,6 @@ from optimizers.ui import details_view, drawn, form, lanes, notes, results_view,
 # for more when there is more; the timer is for a page in which that does not run.
 STREAMING_S = 0.5
 TIMED_S = 10.0
-SHOWN = 11  # components of a run's view, which `open_run` and `close` update
 
 Updates = tuple[Any, ...]
 

@@ -211,7 +211,7 @@ STEP_COLUMN = "This step"
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("Variant", ""),
     ("Verdict", "Speed of writing against the baseline"),
-    ("Speed", "Times the baseline's tokens per second, with the 95 % interval"),
+    ("Speed", "Times the tokens per second of the baseline's two processes, with the 95 % interval"),
     (STEP_COLUMN, "Times the tokens per second of the step below it, with the 95 % interval and its word"),
     ("Tokens/s", "New tokens per second, median"),
     ("First token", "Time to the first token, median"),
@@ -245,18 +245,6 @@ DELETE_ASKED = "Delete this comparison and all its files for good?"
 SORT = "Sort by"
 SORT_PLANNED = "the order of the plan"
 SORTED = {1: "{name}, lowest first", -1: "{name}, highest first"}
-# The columns that can be sorted by, each with the end that comes first: 1 the lowest, -1 the highest.
-FIRST_SORTED = {
-    "Speed": -1,
-    STEP_COLUMN: -1,
-    "Tokens/s": -1,
-    "First token": 1,
-    "Weights": 1,
-    "Peak memory": 1,
-    "KL": 1,
-    "Same top": -1,
-    "Perplexity": 1,
-}
 CHARTS = {
     "speed": "Speed",
     "first_token": "Time to the first token",

@@ -231,7 +231,7 @@ def test_tables_say_what_the_figures_say() -> None:
     run = one_run()
     assert charts.speed_rows(run)[2] == [LONG, "4.0", "4.0 to 4.0", "2.00x", "faster"]
     assert charts.quality_rows(run)[1][3] == "about 0"
-    assert charts.quality_rows(run)[2] == [LONG, "2.00x", "faster", "0.01", "no"]
+    assert charts.quality_rows(run)[2] == [LONG, "2.00x", "faster", "0.01", "yes"]
     assert charts.memory_rows(run)[2][1] == f"{256 * MIB / 1e6:.2f}"
 
 

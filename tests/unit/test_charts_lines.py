@@ -12,11 +12,11 @@ from optimizers import charts
 from optimizers.analysis import compare
 from optimizers.charts.along_answer import MOST_POINTS
 from optimizers.charts.quality import Spot, front
-from optimizers.results import Replay, Run
+from optimizers.results import Ratio, Replay, Run, Stat
 
 
 def spot(key: str, ratio: float, kl: float) -> Spot:
-    return Spot(key, key, ratio, None, None, kl, "faster")
+    return Spot(key, key, Ratio(ratio, None, None, "faster"), kl)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_front_is_drawn_as_steps_and_told_in_the_table() -> None:
     assert list(steps.x) == pytest.approx([1.0, 2.0, 4.0])
     assert list(steps.y) == pytest.approx([-5.0, -2.0, -1.0])
     assert (steps.mode, steps.line.shape) == ("lines", "vh")
-    assert [row[-1] for row in charts.quality_rows(run)[1:]] == ["no", "no", "yes", "no"]
+    assert [row[-1] for row in charts.quality_rows(run)[1:]] == ["yes", "yes", "no", "yes"]
 
 
 def test_the_two_waits_are_medians_in_milliseconds_with_their_intervals() -> None:
@@ -72,6 +72,14 @@ def test_what_no_axis_can_show_is_not_drawn() -> None:
     for strange in (replace(told, quality=endless), replace(told, versus_baseline=raced)):
         drawn = charts.quality(replace(run, variants=(base, strange)))
         assert list(drawn.data[1].x) == [1.0]
+
+
+def test_a_label_stands_beside_an_upright_interval_and_not_on_it() -> None:
+    run = compare(make.record(make.measurement(BASE, [0.5] * 6), make.measurement("fast", [0.25] * 6)))
+    wide = replace(run.variants[1], latency=replace(run.variants[1].latency, ttft_s=Stat(0.4, 0.1, 0.7, 6)))
+    figure = charts.latency(replace(run, variants=(run.variants[0], wide)))
+    (label,) = [item for item in figure.layout.annotations if item.text == "fast"]
+    assert (label.y, label.xanchor in ("left", "right")) == (400.0, True)
 
 
 def replayed(*times: tuple[float, ...]) -> Run:

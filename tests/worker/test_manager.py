@@ -10,6 +10,7 @@ from typing import Any
 import manager_help as help_
 import pytest
 
+from optimizers.errors import LeversError, RunNotFound
 from optimizers.manager import Manager, conductor
 from optimizers.manager.member import Member
 from optimizers.results import LiveRun
@@ -220,8 +221,15 @@ def test_the_second_run_waits_for_the_first_and_can_be_stopped_meanwhile(
     assert manager.snapshot(first).status == "running"
     pids = help_.workers(manager, first)
     assert set(pids) == {BASE}
+    with pytest.raises(LeversError, match=r"still goes on\. Stop it first"):
+        manager.delete(first)
     manager.stop(first)
     assert manager.snapshot(first).status == "cancelled"
     assert all(help_.gone(pid) for pid in pids.values())
     assert manager.running() is None
     assert {variant.status for variant in store.load(second).variants} == {"cancelled"}
+    manager.delete(second)  # neither on disk nor in what the manager keeps of runs that it has just had
+    for look in (manager.snapshot, store.load):
+        with pytest.raises(RunNotFound):
+            look(second)
+    assert manager.snapshot(first).status == "cancelled"
