@@ -26,6 +26,7 @@ PREFILL_S_PER_PARAMETER = 2.1e-11
 MOST_USEFUL_THREADS = 8
 LOADED_SLOWDOWN = 2.0
 COMPILER_BYTES = 500_000_000
+PACKED_BYTES = 2
 SCORE_BYTES = 4
 LEAST_HEAD_WIDTH = 64
 
@@ -33,14 +34,15 @@ LEAST_HEAD_WIDTH = 64
 def process_bytes(techniques: Sequence[Technique], checkpoint: Checkpoint, workload: Workload) -> int:
     """Peak bytes of one process: libraries, weights (and, under a quantizer, the unquantized ones that it starts from),
     the key-value cache of one request (as if no heads were shared), logits of one window with their softmax, the scores
-    of attention where they are not computed piece by piece, and the compiler where there is one."""
+    of attention where they are not computed piece by piece, and the compiler where there is one, with the weights of 16
+    bits again that it packs into its code."""
     loaded, kept = _weights(techniques, checkpoint)
     element = _element_bytes(techniques, checkpoint)
     window = _window(checkpoint, workload)
     tokens = max(PROMPT_TOKENS + workload.max_new_tokens, window)
     cache = 2 * checkpoint.layers * checkpoint.hidden_size * tokens * element
     logits = 2 * LOGIT_BYTES * checkpoint.vocab_size * window
-    compiler = COMPILER_BYTES if _compiles(techniques) else 0
+    compiler = COMPILER_BYTES + (kept if element == PACKED_BYTES else 0) if _compiles(techniques) else 0
     scores = _score_bytes(checkpoint, window) if any(technique.holds_scores for technique in techniques) else 0
     return int(RUNTIME_BYTES + max(loaded, kept) + cache + logits + scores + compiler)
 

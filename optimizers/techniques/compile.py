@@ -1,7 +1,8 @@
 """Compiled decoding: torch.compile turns the step that makes one token into machine code, once.
 
 The prompt is read by the plain forward, so that a prompt of another length compiles nothing. The first run compiles for
-minutes; the code is kept for the next one.
+minutes; the code is kept for the next one. With bf16 weights on a processor the code holds a second copy of them, laid
+out for its matrix products.
 """
 
 from __future__ import annotations

@@ -28,12 +28,22 @@ def compile_config(mode: str, device: str) -> Any:
     return config
 
 
-def compile_for(threads: int) -> None:
+def compile_for(threads: int, packed: bool) -> None:
     """Have the compiler write code for so many threads. The number is written into the code, and until 2.13 PyTorch
-    tells code of another number in its cache apart only where the number is said like this."""
+    tells code of another number in its cache apart only where the number is said like this.
+
+    `packed`: weights are constants of the code (Inductor's "freezing"), laid out as oneDNN's products want them; the
+    model keeps its own, which the prompt's pass reads."""
     from torch._inductor import config
 
     config.cpp.threads = threads
+    config.freezing = packed
+
+
+def packs(device: str, precision: str) -> bool:
+    """Whether weights are to be packed into compiled code. On a processor and in bf16 only: in fp32 it gains nothing
+    for a second copy of the weights (and 8-bit weights would become constants in fp32), in fp16 it is slower."""
+    return device == "cpu" and precision == "bfloat16"
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ class Decoding:
         self.mode = ""
         self._pad_id = pad_id
         self._cache_tokens = cache_tokens(longest_tokens)
+        self._kept: Any = None
         self._compile = compile_config(options.compile_mode, model.device.type) if options.compile_mode else None
         self._watch(model)
 
@@ -55,7 +56,7 @@ class Decoding:
         one by one, which guessing ahead does not allow; prompt lookup then decodes plainly."""
         options = self.options
         said: dict[str, Any] = {"do_sample": False, "use_cache": options.cache != "none"}
-        if options.cache == "static":
+        if options.cache == "static" and self._kept is None:
             said |= {"cache_implementation": "static", "max_cache_len": self._cache_tokens}
         if self._compile is None:
             said["disable_compile"] = True
@@ -68,10 +69,17 @@ class Decoding:
             said["prompt_lookup_num_tokens"] = options.prompt_lookup_tokens
         return GenerationConfig(max_new_tokens=max_new_tokens, eos_token_id=None, pad_token_id=self._pad_id, **said)
 
-    def begin(self) -> None:
-        """Before each request: chance starts from the same place, so that the request can be repeated."""
+    def begin(self) -> dict[str, Any]:
+        """Before each request: chance starts from the same place, so that the request can be repeated. Returns what
+        generate() is given beside its config: compiled code with packed weights is bound to the tensors of one cache,
+        so the first request's serves all."""
         if self.options.sampling is not None:
             torch.manual_seed(self.options.sampling.seed)
+        if self._kept is None:
+            return {}
+        with torch.inference_mode():
+            self._kept.reset()
+        return {"cache": self._kept}
 
     def _watch(self, model: Any) -> None:
         """See which cache generate() makes, and by which of its methods it decodes
@@ -81,6 +89,8 @@ class Decoding:
         def watched(config: Any, model_kwargs: dict[str, Any], mode: Any, *more: Any, **named: Any) -> Any:
             result = original(config, model_kwargs, mode, *more, **named)
             self.cache = _kind(model_kwargs.get("cache"), config.use_cache)
+            if self._compile is not None and self.cache == "static":
+                self._kept = model_kwargs.get("cache")
             self.mode = _MODES.get(str(getattr(mode, "value", mode)), str(getattr(mode, "value", mode)))
             return result
 

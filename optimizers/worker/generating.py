@@ -187,10 +187,13 @@ class Generator:
     ) -> torch.Tensor:
         """Prompt and answer, (1, tokens + max_new_tokens): the timed path, for requests and for scoring alike. With
         `processors`, which see the scores before anything else does, nothing is guessed ahead."""
-        config = self.decoding.config(max_new_tokens, forced=bool(processors))
-        self.decoding.begin()
+        config, given = self.decoding.config(max_new_tokens, forced=bool(processors)), self.decoding.begin()
         result: torch.Tensor = self.loaded.model.generate(
-            **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors), streamer=streamer
+            **inputs,
+            **given,
+            generation_config=config,
+            logits_processor=LogitsProcessorList(processors),
+            streamer=streamer,
         )
         return result
 

@@ -27,7 +27,7 @@ from optimizers.schema import Checkpoint, Task
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import GenerationOptions, LoadContext, LoadOptions, Technique
 from optimizers.techniques.graphs import older
-from optimizers.worker.compiling import compile_for
+from optimizers.worker.compiling import compile_for, packs
 from optimizers.worker.decoding import merged
 
 _STORED_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
@@ -89,8 +89,9 @@ def prepare(command: Load) -> Request:
     context = _context(command, techniques)
     options = tuple(technique.options(context) for technique in techniques)
     flexible = any(option.attention == "flex_attention" for option in options)
-    if flexible or any(technique.slot == "compile" for technique in techniques):
-        compile_for(command.threads)
+    compiled = any(technique.slot == "compile" for technique in techniques)
+    if flexible or compiled:
+        compile_for(command.threads, packed=compiled and packs(command.device, context.precision))
     # transformers imports a model's code when its class is first named.
     for name in (_model_class(command.checkpoint.task).__name__, "AutoTokenizer", command.checkpoint.architecture):
         getattr(transformers, name, None)

@@ -322,6 +322,9 @@ def test_compiling_needs_a_compiler_and_a_model_that_can_be() -> None:
 def test_compiling_takes_memory_and_time() -> None:
     plan = planned(make.choice("compile"))
     assert plan.variants[1].predicted_bytes == FP32_BYTES + 500_000_000
+    plain, compiled = planned(make.choice("bf16", "bf16+compile")).variants[1:]
+    packed = 2 * 100_000_000  # the weights again, as compiled code wants them in bf16
+    assert compiled.predicted_bytes == plain.predicted_bytes + 500_000_000 + packed
     static = planned(make.choice("static_cache"))
     assert plan.estimate_s - static.estimate_s == pytest.approx(30.0)  # ten layers of three seconds
 

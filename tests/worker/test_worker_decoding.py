@@ -120,3 +120,13 @@ def test_the_compiler_is_told_what_fits_the_device(mode: str, device: str, asked
     config = compile_config(mode, device)
     assert config.mode == asked
     assert config == compile_config(mode, device)  # another would be compiled anew
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "packed"),
+    [("cpu", "float32", False), ("cpu", "bfloat16", True), ("cpu", "float16", False), ("cuda", "bfloat16", False)],
+)
+def test_weights_are_packed_into_compiled_code_where_that_helps(device: str, precision: str, packed: bool) -> None:
+    from optimizers.worker.compiling import packs
+
+    assert packs(device, precision) is packed
