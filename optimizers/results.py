@@ -12,7 +12,7 @@ from typing import Literal
 from optimizers.limits import MachineLimits, NearLimit
 from optimizers.profiles import TimeParts
 from optimizers.quality import Quality
-from optimizers.schema import Census, Cost, Machine, Memory, Output, RunStatus, VariantStatus, Workload
+from optimizers.schema import Census, Cost, Explanation, Machine, Memory, Output, RunStatus, VariantStatus, Workload
 
 RUN_SCHEMA: Literal["levers.run/1"] = "levers.run/1"
 
@@ -311,6 +311,7 @@ class TechniqueRow:
     title: str
     summary: str
     promise: str
+    about: Explanation
     available: bool
     reason: str | None = None
     remedy: str | None = None

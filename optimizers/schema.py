@@ -87,6 +87,14 @@ class Obstacle:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """One paragraph about a technique, a figure or a term, and where to read on."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Promise:
     """What a technique's documentation claims, as data. `metric` names the figure of VersusBaseline that judges it
     ("decode", "ttft", "prefill": speed ratio; "weights_bytes", "run_peak_bytes", "saved_bytes": bytes ratio) or

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Promise, Slot
+from optimizers.schema import Census, Checkpoint, Explanation, Machine, Obstacle, Promise, Slot
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ class Technique:
 
     slot: its place in a stack; `also_fills` are further slots it takes.
     title, summary: plain words for a person who writes no code; one short line each.
+    about: how it works and what to expect of it, in one paragraph.
     promises: what its documentation claims.
     why_not: the obstacle on this machine (and, when given, for this checkpoint), None when available. Pure.
     warn: a sentence to show before the run when it is known to disappoint here, else None. Pure.
@@ -133,6 +134,7 @@ class Technique:
     slot: Slot
     title: str
     summary: str
+    about: Explanation
     promises: tuple[Promise, ...]
     also_fills: tuple[Slot, ...] = ()
     why_not: Callable[[Machine, Checkpoint | None], Obstacle | None] = _available

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Census, Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, GenerationOptions, Technique
 
 # Models whose state transformers keeps in a form of their own (GenerationMixin._supports_default_dynamic_cache).
@@ -91,7 +91,16 @@ def cache_was(kind: str, name: str) -> Callable[[Census, Checkpoint], Obstacle |
     return verify
 
 
-def compiled(id_: str, mode: str, title: str, summary: str, claim: str, promised: str, effort: Effort) -> Technique:
+def compiled(
+    id_: str,
+    mode: str,
+    title: str,
+    summary: str,
+    about: Explanation,
+    claim: str,
+    promised: str,
+    effort: Effort,
+) -> Technique:
     """The technique of a decoding step compiled by torch.compile in this mode. It needs a cache of fixed length, which
     it brings along."""
     return Technique(
@@ -99,6 +108,7 @@ def compiled(id_: str, mode: str, title: str, summary: str, claim: str, promised
         slot="compile",
         title=title,
         summary=summary,
+        about=about,
         promises=(Promise(claim, promised, "PyTorch documentation, torch.compile", "decode", 1.5, None),),
         brings=("static_cache",),
         why_not=why_not_compiled,

@@ -16,7 +16,7 @@ from optimizers import api
 from optimizers.results import TechniqueRow
 from optimizers.schema import PresetId
 from optimizers.settings import settings
-from optimizers.ui import form, history, notes, sample, words
+from optimizers.ui import form, glossary, history, notes, sample, words
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,9 @@ def page(rows: tuple[TechniqueRow, ...]) -> Page:
             compare = gr.Button(words.COMPARE, variant="primary", size="lg", elem_id="lv-compare", interactive=False)
         earlier = history.view(_html)
     run = _run_view()
-    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, _results_view(run), earlier)
+    results = _results_view(run)
+    _html(glossary.glossary(), "lv-glossary")
+    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, results, earlier)
 
 
 def _html(value: str, name: str, **more: Any) -> gr.HTML:

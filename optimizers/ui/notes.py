@@ -10,7 +10,7 @@ from markupsafe import Markup
 from optimizers.errors import LeversError
 from optimizers.results import RunSummary, TechniqueRow
 from optimizers.schema import Checkpoint, Plan
-from optimizers.ui import figures, words
+from optimizers.ui import figures, glossary, words
 from optimizers.ui.preparing import Preparation
 
 EMPTY = Markup("")
@@ -53,14 +53,14 @@ def model(state: Preparation) -> str:
 
 
 def technique(row: TechniqueRow) -> str:
-    """The promise of a technique, and its warning or the reason why it cannot be ticked."""
+    """The promise of a technique, its warning or the reason why it cannot be ticked, and how it works."""
     parts = [_LABELED.format(kind="promise", label=words.PROMISE, text=row.promise)] if row.promise else []
     if not row.available:
         text = f"{row.reason or ''} {row.remedy or ''}".strip()
         parts.append(_LABELED.format(kind="obstacle", label=words.UNAVAILABLE, text=text))
     elif row.warning:
         parts.append(_LABELED.format(kind="warning", label=words.WARNING, text=row.warning))
-    return EMPTY.join(parts)
+    return EMPTY.join((*parts, glossary.how(row.title, row.about)))
 
 
 def estimate(plan: Plan, memory_bytes: int) -> str:

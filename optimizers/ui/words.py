@@ -51,6 +51,8 @@ SLOTS: dict[Slot, tuple[str, str]] = {
 PROMISE = "Promised"
 WARNING = "On this machine"
 UNAVAILABLE = "Not available here"
+HOW = "How it works"
+SOURCE = "Source: {source}"
 PRESETS_LABEL = "Start from"
 PRESETS: dict[PresetId, str] = {
     "cheap": "Cheap wins",
@@ -238,6 +240,8 @@ NOISE_DECODE = "speed ratios between {low} and {high}"
 NOISE_TTFT = "first-token ratios between {low} and {high}"
 NOISE_KL = "a mean KL of up to {nats}"
 WITHIN_NOISE = "within noise"
+FIGURES_MEANT = "What each figure means"
+GLOSSARY = "What the words mean"
 CAVEATS = "Read before you quote these figures"
 OPEN_RUN = "Open a run.json"
 DELETE = "Delete this comparison"
