@@ -10,7 +10,7 @@ from markupsafe import Markup
 from optimizers.errors import LeversError
 from optimizers.results import RunSummary, TechniqueRow
 from optimizers.schema import Checkpoint, Plan
-from optimizers.ui import figures, glossary, words
+from optimizers.ui import figures, glossary, words, words_history
 from optimizers.ui.preparing import Preparation
 
 EMPTY = Markup("")
@@ -121,7 +121,7 @@ def running_elsewhere(run_id: str) -> str:
 def history(runs: tuple[RunSummary, ...]) -> str:
     """Earlier comparisons as links, newest first."""
     if not runs:
-        return Markup('<p class="lv-fine">{}</p>').format(words.NO_HISTORY)
+        return Markup('<p class="lv-fine">{}</p>').format(words_history.NO_HISTORY)
     items = (
         Markup(
             '<li><a href="?run={id}">{model}</a> <span>{variants}</span> <time>{at}</time> <span>{word}</span></li>'

@@ -16,6 +16,7 @@ from optimizers import api
 from optimizers.errors import UsageError
 from optimizers.settings import MAX_RUN_BYTES, Settings
 from optimizers.ui import (
+    between,
     glimpse,
     handlers,
     headline,
@@ -180,6 +181,7 @@ def _connect_results(page: layout.Page) -> None:
     drawn = [part for chart in results.charts for part in (chart.column, chart.plot, chart.rows)]
     shown = [results.section, results.caveats, results.prompt, results.answers, results.details, *drawn]
     run.finished.change(watching.results, [run.finished, results.dark], shown, js=_DARK, **_QUIET)
+    between.connect(results.beside, run.id, run.finished, **_QUIET)
     results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)
     saved = results.download.click(watching.run_json, run.id, results.payload, **_QUIET)
     saved.then(None, [results.payload, run.id], None, js=_SAVE)

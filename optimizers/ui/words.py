@@ -243,9 +243,6 @@ WITHIN_NOISE = "within noise"
 FIGURES_MEANT = "What each figure means"
 GLOSSARY = "What the words mean"
 CAVEATS = "Read before you quote these figures"
-OPEN_RUN = "Open a run.json"
-DELETE = "Delete this comparison"
-DELETE_ASKED = "Delete this comparison and all its files for good?"
 SORT = "Sort by"
 SORT_PLANNED = "the order of the plan"
 SORTED = {1: "{name}, lowest first", -1: "{name}, highest first"}
@@ -380,5 +377,3 @@ CONNECTION_LOST = (
     "The connection to Levers is lost. What runs goes on; this page follows it again as soon as Levers answers."
 )
 BASELINE_TAG = "baseline"
-HISTORY = "Earlier comparisons"
-NO_HISTORY = "None yet. Each comparison is kept and can be reopened here."
