@@ -13,8 +13,9 @@ from optimizers.ui import between, words_history
 
 
 def test_a_run_is_held_against_an_earlier_one(page: Page, scripted_page: str) -> None:
-    compare(page, scripted_page)
-    page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
+    for _ in range(2):
+        compare(page, scripted_page)
+        page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)
     page.get_by_role("button", name=words_history.BETWEEN).click()
     page.get_by_label(words_history.BETWEEN_PICK).click()
     page.get_by_role("option").first.click()
