@@ -162,6 +162,12 @@ class Plan:
     notes: tuple[str, ...] = ()
     device: Device = "cpu"
 
+    @property
+    def warnings(self) -> dict[str, str]:
+        """Each warning of the variants once, with the title of the first one that it is about."""
+        pairs = [(warning, variant.title) for variant in self.variants for warning in variant.warnings]
+        return dict(reversed(pairs))
+
 
 @dataclass(frozen=True)
 class Timing:

@@ -113,6 +113,7 @@ class Technique:
     promises: what its documentation claims.
     why_not: the obstacle on this machine (and, when given, for this checkpoint), None when available. Pure.
     warn: a sentence to show before the run when it is known to disappoint here, else None. Pure.
+    least_tokens: shorter answers than so many new tokens cannot show what it gives; said before the run.
     brings: ids that come with it wherever the stack leaves their slots open (compile brings a static cache).
     options: what to tell from_pretrained. Runs in the worker.
     generation: what to tell generate(). Runs in the worker.
@@ -141,6 +142,7 @@ class Technique:
     warn: Callable[[Machine, Checkpoint | None], str | None] = _no_warning
     options: Callable[[LoadContext], LoadOptions] = _no_options
     transform: Callable[[Any, LoadContext], Any | None] | None = None
+    least_tokens: int = 1
     brings: tuple[str, ...] = ()
     generation: Callable[[LoadContext], GenerationOptions] = _no_generation_options
     load: Callable[[LoadContext, Callable[[str], None]], Any] | None = None

@@ -14,6 +14,7 @@ _WITH_CACHE = ("minimax_m2", "minimax_m3")
 # transformers never compiles these (PreTrainedModel.get_compiled_call).
 _NEVER_COMPILED = ("llama4",)
 
+_LEAST_TOKENS = 32
 _BITSANDBYTES = "transformers does not compile models that bitsandbytes quantized."
 COMPILE_CONFLICTS: Mapping[str, str] = {
     "no_cache": "A compiled step needs a cache of fixed length: without a cache every step has another shape.",
@@ -113,6 +114,7 @@ def compiled(
         brings=("static_cache",),
         why_not=why_not_compiled,
         warn=warn_compiling,
+        least_tokens=_LEAST_TOKENS,
         generation=lambda context: GenerationOptions(compile_mode=mode),
         verify=step_was_compiled,
         slow_to_prepare=True,
