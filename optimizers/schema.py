@@ -165,8 +165,11 @@ class Plan:
     @property
     def warnings(self) -> dict[str, str]:
         """Each warning of the variants once, with the title of the first one that it is about."""
-        pairs = [(warning, variant.title) for variant in self.variants for warning in variant.warnings]
-        return dict(reversed(pairs))
+        first: dict[str, str] = {}
+        for variant in self.variants:
+            for warning in variant.warnings:
+                first.setdefault(warning, variant.title)
+        return first
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ class _Progress:
             self._line(skipped.key, f"{skipped.key} is skipped: {skipped.obstacle.reason} {skipped.obstacle.remedy}")
         for number, note in enumerate(plan.notes):
             self._line(f"note {number}", note)
-        for warning, title in reversed(plan.warnings.items()):
+        for warning, title in plan.warnings.items():
             self._line(warning, f"{title}: {warning}")
 
     def change(self, live: LiveRun) -> None:

@@ -104,7 +104,7 @@ def before(plan: Plan) -> str:
     lines = [Markup("<li>{}</li>").format(note) for note in plan.notes]
     lines += [
         Markup("<li><strong>{}:</strong> {}</li>").format(title, warning)
-        for warning, title in reversed(plan.warnings.items())
+        for warning, title in plan.warnings.items()
     ]
     lines += [
         Markup("<li><strong>{}</strong> {} {}</li>").format(
