@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -19,6 +20,7 @@ def still_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield from scripted(tmp_path_factory.mktemp("stills"), "--stills")
 
 
+@contextmanager
 def opened(browser: Browser, address: str, state: str, theme: str, width: int) -> Iterator[Page]:
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme="dark" if theme == "dark" else "light"
@@ -38,7 +40,7 @@ def opened(browser: Browser, address: str, state: str, theme: str, width: int) -
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing(browser: Browser, still_page: str, state: str, theme: str, width: int) -> None:
-    for page in opened(browser, still_page, state, theme, width):
+    with opened(browser, still_page, state, theme, width) as page:
         found = Axe().run(page).response["violations"]
         told = [(item["id"], node["target"], node["failureSummary"]) for item in found for node in item["nodes"]]
         assert told == []
