@@ -77,6 +77,7 @@ class RunView:
     column: gr.Column
     head: gr.HTML
     lanes: gr.HTML
+    race: gr.HTML
     table: gr.HTML
     stop: gr.Button
     new: gr.Button
@@ -343,11 +344,13 @@ def _run_view() -> RunView:
                 new = gr.Button(words.NEW, size="md", elem_id="lv-new")
         shown = _html("", "lv-run-lanes")
         table = _html("", "lv-run-table")
+        race = _html("", "lv-run-race")
     return RunView(
         gr.Textbox(visible="hidden", label="run", elem_id="lv-run-id"),
         column,
         head,
         shown,
+        race,
         table,
         stop,
         new,

@@ -170,7 +170,7 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
     demo.load(watching.attach, None, _view_outputs(page), **_QUIET).then(None, js=_SHOWN)
     history.connect(demo, page.earlier, page.results.delete, run.id, _view_outputs(page), **_QUIET)
     run.id.change(None, run.id, None, js=_PUT_RUN)
-    polled = [run.head, run.lanes, run.table, run.stop, run.timer, run.seen, run.finished]
+    polled = [run.head, run.lanes, run.race, run.table, run.stop, run.timer, run.seen, run.finished]
     gr.on([run.timer.tick, run.look.click], watching.poll, [run.id, run.seen], polled, **_POLL)
     run.stop.click(watching.stop, run.id, [run.stop, run.timer], **_QUIET)
     run.new.click(watching.close, None, _view_outputs(page), **_QUIET)
@@ -196,6 +196,7 @@ def _view_outputs(page: layout.Page) -> list[Any]:
         run.column,
         run.head,
         run.lanes,
+        run.race,
         run.table,
         run.stop,
         run.timer,

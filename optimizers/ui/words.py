@@ -281,6 +281,11 @@ RACE_TWICE = "Twice as fast"
 RACE_HINT = (
     "All answers are written again together, each token when its clock said that it came. Each had the machine alone."
 )
+RACE_NOW = "The answers so far: “{prompt}”"
+RACE_NOW_HINT = (
+    "Every variant has answered this once. The race takes a little of the machine if it is drawn on it; a turn that it "
+    "disturbs is repeated."
+)
 RACE_CLOCK = "{tokens}, first after {first}"
 IDENTICAL = "Same as the baseline, word for word."
 LEAVES = "Leaves the baseline after {characters}."

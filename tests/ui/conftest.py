@@ -51,7 +51,7 @@ def page(context: BrowserContext) -> Page:
     return context.new_page()
 
 
-def scripted(cache: Path, *flags: str) -> Iterator[str]:
+def _scripted(cache: Path, *flags: str) -> Iterator[str]:
     port = free_port()
     with serving([str(HERE / "serve_scripted.py"), str(port), *flags], port, cache) as served:
         yield served.address
@@ -59,18 +59,24 @@ def scripted(cache: Path, *flags: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def scripted_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    yield from scripted(tmp_path_factory.mktemp("scripted"))
+    yield from _scripted(tmp_path_factory.mktemp("scripted"))
 
 
 @pytest.fixture(scope="session")
 def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    yield from scripted(tmp_path_factory.mktemp("hostile"), "--hostile")
+    yield from _scripted(tmp_path_factory.mktemp("hostile"), "--hostile")
 
 
 @pytest.fixture(scope="session")
 def slow_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A page whose runs take a minute and hold what must not run."""
-    yield from scripted(tmp_path_factory.mktemp("slow"), "--hostile", "--seconds", "60")
+    yield from _scripted(tmp_path_factory.mktemp("slow"), "--hostile", "--seconds", "60")
+
+
+@pytest.fixture(scope="session")
+def still_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A page with runs that stand still in each of their states."""
+    yield from _scripted(tmp_path_factory.mktemp("stills"), "--stills")
 
 
 @pytest.fixture

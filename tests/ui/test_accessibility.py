@@ -8,16 +8,10 @@ from contextlib import contextmanager
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browsing import READY
-from conftest import scripted
 from playwright.sync_api import Browser, Page
 
 CHARTS = "#lv-chart-quality .js-plotly-plot .main-svg"
 STATES = {"": READY, "?run=streaming": ".lv-lane", "?run=ladder": CHARTS, "?run=failed": ".lv-state-failed"}
-
-
-@pytest.fixture(scope="module")
-def still_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    yield from scripted(tmp_path_factory.mktemp("stills"), "--stills")
 
 
 @contextmanager
