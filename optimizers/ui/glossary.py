@@ -143,8 +143,7 @@ TERMS: tuple[tuple[str, Explanation], ...] = (
         Explanation(
             "Always taking the most likely next token. The same model then gives the same answer each time, which is "
             "what lets answers be compared.",
-            "transformers documentation, Generation strategies: "
-            "huggingface.co/docs/transformers/generation_strategies",
+            "transformers documentation, Generation strategies: huggingface.co/docs/transformers/generation_strategies",
         ),
     ),
     (
@@ -176,9 +175,7 @@ TERMS: tuple[tuple[str, Explanation], ...] = (
     ),
 )
 
-_LIST = Markup(
-    '<details class="lv-explain lv-glossary"><summary>{title}</summary><dl>{entries}</dl></details>'
-)
+_LIST = Markup('<details class="lv-explain lv-glossary"><summary>{title}</summary><dl>{entries}</dl></details>')
 _ENTRY = Markup('<div><dt>{name}</dt><dd>{text} <span class="lv-fine">{source}</span></dd></div>')
 _ONE = Markup(
     '<details class="lv-explain"><summary>{how}<span class="lv-hidden"> {title}</span></summary>'

@@ -99,12 +99,11 @@ def not_planned(text: str) -> str:
 
 
 def before(plan: Plan) -> str:
-    """What a reader must know before Compare: how the baseline came about, what is known to disappoint, what is left out and
-    why."""
+    """What a reader must know before Compare: how the baseline came about, what is known to disappoint, what is left
+    out and why."""
     lines = [Markup("<li>{}</li>").format(note) for note in plan.notes]
     lines += [
-        Markup("<li><strong>{}:</strong> {}</li>").format(title, warning)
-        for warning, title in plan.warnings.items()
+        Markup("<li><strong>{}:</strong> {}</li>").format(title, warning) for warning, title in plan.warnings.items()
     ]
     lines += [
         Markup("<li><strong>{}</strong> {} {}</li>").format(

@@ -23,7 +23,9 @@ RACE_SCRIPT = Path(__file__).parents[2] / "assets" / "race.js"
 _GRID = Markup(
     '<div class="lv-race">{bar}<section class="lv-answers" aria-label="{label}"{more}>{cards}</section></div>'
 )
-_NOW = Markup('<section class="lv-now" aria-label="{title}"><h2>{title}</h2><p class="lv-fine">{hint}</p>{race}</section>')
+_NOW = Markup(
+    '<section class="lv-now" aria-label="{title}"><h2>{title}</h2><p class="lv-fine">{hint}</p>{race}</section>'
+)
 _SCROLLS = Markup(' tabindex="0"')
 _RACE_BAR = Markup(
     '<div class="lv-race-bar"><button type="button" class="lv-race-go" data-go="{go}" data-pause="{pause}" '

@@ -104,8 +104,12 @@ NF4 = TechniqueRow(
     remedy="Install it: pip install bitsandbytes.",
 )
 ROWS = (
-    TechniqueRow("library_default", "precision", "Library default", "What from_pretrained does by itself.", "", ABOUT, True),
-    TechniqueRow("fp32", "precision", "32-bit floats", "Every number in full precision.", "The reference.", ABOUT, True),
+    TechniqueRow(
+        "library_default", "precision", "Library default", "What from_pretrained does by itself.", "", ABOUT, True
+    ),
+    TechniqueRow(
+        "fp32", "precision", "32-bit floats", "Every number in full precision.", "The reference.", ABOUT, True
+    ),
     TechniqueRow(
         "bf16",
         "precision",
@@ -132,7 +136,13 @@ ROWS = (
     ),
     NF4,
     TechniqueRow(
-        "compile", "compile", "Compiled (torch.compile)", "Turned into machine code first.", "1.5x to 3x faster.", ABOUT, True
+        "compile",
+        "compile",
+        "Compiled (torch.compile)",
+        "Turned into machine code first.",
+        "1.5x to 3x faster.",
+        ABOUT,
+        True,
     ),
 )
 

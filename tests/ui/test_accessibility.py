@@ -11,7 +11,7 @@ from browsing import READY
 from playwright.sync_api import Browser, Page
 
 CHARTS = "#lv-chart-quality .js-plotly-plot .main-svg"
-STATES = {"": READY, "?run=streaming": ".lv-lane", "?run=ladder": CHARTS, "?run=failed": ".lv-state-failed"}
+STATES = {"": READY, "?run=streaming": ".lv-lane", "?run=ladder": CHARTS, "?run=failed": CHARTS}
 
 
 @contextmanager

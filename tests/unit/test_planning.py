@@ -329,20 +329,6 @@ def test_compiling_takes_memory_and_time() -> None:
     assert plan.estimate_s - static.estimate_s == pytest.approx(30.0)  # ten layers of three seconds
 
 
-def test_what_is_known_to_disappoint_is_said_once_before_the_run() -> None:
-    choice = make.choice("compile", "bf16+compile")
-    short = replace(choice, workload=replace(choice.workload, max_new_tokens=31))
-    long = planned(choice).warnings
-    more = planned(short).warnings
-    assert (added := more.keys() - long.keys()) == {
-        "Answers of 31 new tokens are too short to show what Compiled (torch.compile) gives: ask for 32 or more."
-    }
-    compiled = planned(choice).variants[1]
-    assert compiled.key == "fp32+sdpa+compile+static_cache"
-    assert {more[warning] for warning in added} == {compiled.title}
-    assert sum("compile" in title.lower() for title in long.values()) == 1
-
-
 def rungs(*stacks: str, missing: tuple[str, ...] = ()) -> list[str]:
     return list(planning.ladder(stacks, lambda technique: technique.id not in missing))
 
