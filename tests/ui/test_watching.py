@@ -91,7 +91,7 @@ def test_another_model_leaves_ticks_alone_but_for_what_it_cannot_use(monkeypatch
 
 def test_a_race_is_offered_once_all_have_answered_and_then_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(stills=True)
-    early, late = script.watch("loading"), script.watch("between")
+    early, late = script.watch("loading"), replace(script.watch("between"), version=2)
     nothing = polled(monkeypatch, early)
     assert early.run is None and nothing[2] == gr.skip()
     first = polled(monkeypatch, late, nothing[6])
