@@ -20,7 +20,7 @@ from optimizers import checkpoints, machine, planning
 from optimizers import engines as environments
 from optimizers.errors import ChoiceError, LeversError, RunNotFound, TextError
 from optimizers.manager import Manager, finished
-from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
+from optimizers.results import Hit, LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
 from optimizers.runners import forking
 from optimizers.schema import Checkpoint, Choice, EngineState, Machine, Obstacle, Plan, PresetId, Way, Workload
 from optimizers.scores import KlTerms, OwnText
@@ -78,6 +78,13 @@ def models() -> tuple[ModelEntry, ...]:
 def default_model() -> tuple[str, str]:
     """The model to begin with, and the sentence that says which and why. Waits for the hub at most 2 s."""
     return checkpoints.default_model()
+
+
+def search(text: str) -> tuple[Hit, ...]:
+    """Models of the hub whose names hold `text`, at most eight; none for under three characters, which only tells
+    whether the hub can be searched. Waits for it at most 2 s. Raises HubUnreachable."""
+    limit = planning.memory_limit(machine.describe(), settings().memory_bytes)
+    return tuple(planning.judged(hit, limit) for hit in checkpoints.search(text))
 
 
 def prepare(model: str, progress: Progress | None = None, folders: bool = True) -> Checkpoint:
@@ -354,7 +361,6 @@ def _row(technique: Technique, here: Machine, checkpoint: Checkpoint | None) -> 
         title=technique.title,
         summary=technique.summary,
         promise="; ".join(promises),
-        about=technique.about,
         available=obstacle is None,
         reason=obstacle.reason if obstacle else None,
         remedy=obstacle.remedy if obstacle else None,

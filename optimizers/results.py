@@ -12,11 +12,12 @@ from typing import Literal
 from optimizers.limits import MachineLimits, NearLimit
 from optimizers.profiles import TimeParts
 from optimizers.quality import Quality
-from optimizers.schema import Census, Cost, Explanation, Machine, Memory, Output, RunStatus, VariantStatus, Workload
+from optimizers.schema import Census, Cost, Machine, Memory, Obstacle, Output, RunStatus, VariantStatus, Workload
 
 RUN_SCHEMA: Literal["levers.run/1"] = "levers.run/1"
 
 Verdict = Literal["faster", "slower", "within noise", "too few rounds", "baseline"]
+Fit = Literal["fits", "as stored", "too large", "unknown"]
 MARKS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "within noise": "≈", "too few rounds": "…", "baseline": "◆"}
 
 
@@ -311,7 +312,6 @@ class TechniqueRow:
     title: str
     summary: str
     promise: str
-    about: Explanation
     available: bool
     reason: str | None = None
     remedy: str | None = None
@@ -335,3 +335,18 @@ class ModelEntry:
     disk_bytes: int | None
     parameters: int | None
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A model that the hub lists for a search, by what the listing tells. `gated`: its makers must let one in first;
+    `refused`: why Levers would not load it; `fit`: whether the baseline would fit this machine's memory, in 32 bits or
+    only as stored."""
+
+    id: str
+    parameters: int | None
+    disk_bytes: int | None
+    licence: str | None = None
+    gated: bool = False
+    refused: Obstacle | None = None
+    fit: Fit = "unknown"

@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 
 from optimizers import settings
-from optimizers.checkpoints import facts, hub
+from optimizers.checkpoints import facts, hub, searching
 from optimizers.checkpoints.packaged import PACKAGED, Packaged, Progress, is_cached, prepare
 from optimizers.checkpoints.tokens import lengths, same_tokenizer
 from optimizers.errors import CheckpointError, CheckpointNotFound, CheckpointRefused
-from optimizers.results import ModelEntry
+from optimizers.results import Hit, ModelEntry
 from optimizers.schema import Checkpoint
 
-__all__ = ["default_model", "known", "lengths", "resolve", "same_tokenizer"]
+__all__ = ["default_model", "known", "lengths", "resolve", "same_tokenizer", "search"]
 
 DEFAULT_HUB_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 DEFAULT_PACKAGED_MODEL = "smollm2-135m"
@@ -27,7 +27,7 @@ _REMEMBER_S = 60.0
 _MAX_NAME = 4096
 _LOOKS_LIKE_PATH = re.compile(r"^(/|\\|~|\.{1,2}($|[/\\])|[A-Za-z]:[/\\])")
 
-_default: list[tuple[float, tuple[str, str]]] = []
+_default: list[tuple[float, hub.Answer]] = []
 _default_lock = threading.Lock()
 
 
@@ -73,24 +73,38 @@ def known() -> tuple[ModelEntry, ...]:
 
 def default_model() -> tuple[str, str]:
     """The model to begin with and a sentence that says which and why; waits HUB_TIMEOUT_S at most, once a minute."""
-    with _default_lock:
-        now = time.monotonic()
-        if not _default or now - _default[-1][0] > _REMEMBER_S:
-            _default[:] = [(now, _choose_default())]
-        return _default[-1][1]
-
-
-def _choose_default() -> tuple[str, str]:
-    answer = hub.ask(DEFAULT_HUB_MODEL)
+    answer = _asked_lately()
     if answer.files:
         return (
             DEFAULT_HUB_MODEL,
             f"The model is {DEFAULT_HUB_MODEL}, because the Hugging Face hub answers.",
         )
-    return DEFAULT_PACKAGED_MODEL, (
-        f"The model is the packaged {DEFAULT_PACKAGED_MODEL}, because the Hugging Face hub is out of reach "
-        f"({hub.why_silent()})."
+    why = "does not give the original to this machine" if answer.came else f"is out of reach ({hub.why_silent()})"
+    return (
+        DEFAULT_PACKAGED_MODEL,
+        f"The model is the packaged {DEFAULT_PACKAGED_MODEL}, because the Hugging Face hub {why}.",
     )
+
+
+def search(text: str) -> tuple[Hit, ...]:
+    """At most eight language models of the hub whose names hold `text`, the most downloaded first; see `searching`.
+
+    Fewer than LEAST_TEXT characters find nothing, but tell whether the hub can be searched, by what was asked for
+    `default_model`. Raises HubUnreachable."""
+    if len(searching.tidy(text)) >= searching.LEAST_TEXT:
+        return searching.search(text)
+    if not _asked_lately().came:
+        raise searching.no_answer()
+    return ()
+
+
+def _asked_lately() -> hub.Answer:
+    """What the hub said about the default model, asked at most once a minute."""
+    with _default_lock:
+        now = time.monotonic()
+        if not _default or now - _default[-1][0] > _REMEMBER_S:
+            _default[:] = [(now, hub.ask(DEFAULT_HUB_MODEL))]
+        return _default[-1][1]
 
 
 def _checkpoints() -> Path:

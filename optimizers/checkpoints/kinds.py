@@ -58,12 +58,17 @@ def text_part(config: dict[str, Any]) -> dict[str, Any]:
     return part if isinstance(part, dict) else config
 
 
+def refuse_config(config: dict[str, Any], name: str) -> None:
+    """Raise CheckpointRefused unless the config of the checkpoint called `name` is of a kind that Levers loads."""
+    _refuse_code(config, name, "config.json", model_type(config))
+    _refuse_other_tasks(config, name)
+
+
 def refuse_unfit(config: dict[str, Any], folder: Path) -> None:
     """Raise CheckpointRefused unless the config and the small files beside it are of a kind that Levers loads."""
-    kind = model_type(config)
-    _refuse_code(config, folder, "config.json", kind)
-    _refuse_code(read_object(folder / "tokenizer_config.json") or {}, folder, "tokenizer_config.json", kind)
-    _refuse_other_tasks(config, folder)
+    refuse_config(config, folder.name)
+    tokenizer = read_object(folder / "tokenizer_config.json") or {}
+    _refuse_code(tokenizer, folder.name, "tokenizer_config.json", model_type(config))
     if not any((folder / name).is_file() for name in _TOKENIZER_FILES):
         raise CheckpointRefused(
             f"{folder} has no tokenizer files, so text cannot be turned into tokens.",
@@ -89,6 +94,14 @@ def layer_kinds(config: dict[str, Any], head_apart: bool) -> tuple[str, ...]:
     if model_type(config) not in _CONV1D:
         return ("Linear",)
     return ("Conv1D", "Linear") if head_apart else ("Conv1D",)
+
+
+def own_code(name: str, how: str) -> CheckpointRefused:
+    """The refusal of a checkpoint that brings program code; `how` is where that shows."""
+    return CheckpointRefused(
+        f"{name} brings program code of its own ({how}), and Levers runs no code from a checkpoint.",
+        "Pick a model whose class is part of transformers.",
+    )
 
 
 def causal_classes() -> dict[str, tuple[str, ...]]:
@@ -120,7 +133,7 @@ def _mapping_in(source: str, table: str) -> dict[str, tuple[str, ...]]:
     return {kind: (names,) if isinstance(names, str) else tuple(names) for kind, names in pairs}
 
 
-def _refuse_code(said: dict[str, Any], folder: Path, where: str, kind: str) -> None:
+def _refuse_code(said: dict[str, Any], name: str, where: str, kind: str) -> None:
     """Raise CheckpointRefused when the auto_map of a file names a class that is not transformers' own for this kind."""
     wanted = said.get("auto_map")
     wanted = wanted if isinstance(wanted, dict) else {}
@@ -128,21 +141,17 @@ def _refuse_code(said: dict[str, Any], folder: Path, where: str, kind: str) -> N
         # "modeling_x.XForCausalLM", or with a repository before it: "owner/name--modeling_x.XForCausalLM"
         named = str(wanted.get(auto_class, "")).rsplit(".", 1)[-1]
         if auto_class in wanted and named not in _own_classes(auto_class).get(kind, ()):
-            raise CheckpointRefused(
-                f"{folder.name} brings program code of its own ({where} has an auto_map that wants trust_remote_code), "
-                "and Levers runs no code from a checkpoint.",
-                "Pick a model whose class is part of transformers.",
-            )
+            raise own_code(name, f"{where} has an auto_map that wants trust_remote_code")
 
 
-def _refuse_other_tasks(config: dict[str, Any], folder: Path) -> None:
+def _refuse_other_tasks(config: dict[str, Any], name: str) -> None:
     found, kind, known = architecture(config), model_type(config), causal_classes()
     causal = found.endswith(_CAUSAL_ENDINGS) or found in known.get(kind, ())
     if not causal or config.get("is_encoder_decoder") is True:
         what = found or kind or "a model whose config.json names neither its class nor its type"
-        raise CheckpointRefused(f"{folder.name} is not a causal language model: it is {what}.", _OTHER)
+        raise CheckpointRefused(f"{name} is not a causal language model: it is {what}.", _OTHER)
     if known and kind not in known:
         raise CheckpointRefused(
-            f"The installed transformers does not know the model type {kind!r} of {folder.name}.",
+            f"The installed transformers does not know the model type {kind!r} of {name}.",
             "Upgrade transformers within the range of requirements.txt, or pick another model.",
         )

@@ -4,6 +4,7 @@ Nothing here reads a file, starts a process or imports a heavy library.
 """
 
 from optimizers.planning.checks import check
+from optimizers.planning.fitting import judged
 from optimizers.planning.models import Another
 from optimizers.planning.plans import gigabytes, memory_limit, plan
 from optimizers.planning.presets import Preset, preset
@@ -19,6 +20,7 @@ __all__ = [
     "Preset",
     "check",
     "gigabytes",
+    "judged",
     "key_of",
     "known",
     "ladder",

@@ -16,12 +16,13 @@ from optimizers import api
 from optimizers.results import TechniqueRow
 from optimizers.schema import PresetId
 from optimizers.settings import settings
-from optimizers.ui import between, form, glossary, history, notes, sample, words
+from optimizers.ui import form, history, hub_search, notes, sample, words
 
 
 @dataclass(frozen=True)
 class ModelStep:
     name: gr.Dropdown
+    search: hub_search.SearchView
     facts: gr.HTML
     note: gr.HTML
     fetch: gr.Button
@@ -77,7 +78,6 @@ class RunView:
     column: gr.Column
     head: gr.HTML
     lanes: gr.HTML
-    race: gr.HTML
     table: gr.HTML
     stop: gr.Button
     new: gr.Button
@@ -104,7 +104,6 @@ class ResultsView:
     prompt: gr.Dropdown
     answers: gr.HTML
     details: gr.HTML
-    beside: between.BetweenView
     download: gr.Button
     delete: gr.Button
     payload: gr.Textbox
@@ -161,9 +160,7 @@ def page(rows: tuple[TechniqueRow, ...]) -> Page:
             compare = gr.Button(words.COMPARE, variant="primary", size="lg", elem_id="lv-compare", interactive=False)
         earlier = history.view(_html)
     run = _run_view()
-    results = _results_view(run)
-    _html(glossary.glossary(), "lv-glossary")
-    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, results, earlier)
+    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, _results_view(run), earlier)
 
 
 def _html(value: str, name: str, **more: Any) -> gr.HTML:
@@ -190,11 +187,12 @@ def _model_step() -> ModelStep:
             allow_custom_value=True,
             elem_id="lv-model",
         )
+        search = hub_search.view(_html)
         facts = _html(notes.no_facts(), "lv-model-facts")
         note = _html("", "lv-model-note")
         ready = gr.Textbox(visible="hidden", label="model that is ready", elem_id="lv-ready")
         fetch = gr.Button(words.FETCH, visible=False, size="md", elem_id="lv-fetch")
-    return ModelStep(name, facts, note, fetch, gr.Timer(0.5, active=False), ready)
+    return ModelStep(name, search, facts, note, fetch, gr.Timer(0.5, active=False), ready)
 
 
 def _technique_step(rows: tuple[TechniqueRow, ...]) -> TechniqueStep:
@@ -344,13 +342,11 @@ def _run_view() -> RunView:
                 new = gr.Button(words.NEW, size="md", elem_id="lv-new")
         shown = _html("", "lv-run-lanes")
         table = _html("", "lv-run-table")
-        race = _html("", "lv-run-race")
     return RunView(
         gr.Textbox(visible="hidden", label="run", elem_id="lv-run-id"),
         column,
         head,
         shown,
-        race,
         table,
         stop,
         new,
@@ -371,12 +367,11 @@ def _results_view(run: RunView) -> ResultsView:
             with gr.Row(elem_classes="lv-charts"):
                 charts = tuple(_chart(name, title) for name, title in words.CHARTS.items())
             details = _html("", "lv-details")
-            beside = between.view(_html)
             download = gr.Button(words.DOWNLOAD, size="md", elem_id="lv-download")
             delete = history.delete_button()
             payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")
     dark = gr.Checkbox(visible="hidden", label="dark", elem_id="lv-dark")
-    return ResultsView(section, charts, caveats, prompt, answers, details, beside, download, delete, payload, dark)
+    return ResultsView(section, charts, caveats, prompt, answers, details, download, delete, payload, dark)
 
 
 def _chart(name: str, title: str) -> Chart:

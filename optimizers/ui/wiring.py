@@ -16,11 +16,11 @@ from optimizers import api
 from optimizers.errors import UsageError
 from optimizers.settings import MAX_RUN_BYTES, Settings
 from optimizers.ui import (
-    between,
     glimpse,
     handlers,
     headline,
     history,
+    hub_search,
     layout,
     results_view,
     texts,
@@ -45,7 +45,7 @@ _DRAWN = """() => { const root = document.documentElement.classList;
   requestAnimationFrame(() => requestAnimationFrame(() => root.add('lv-drawn'))); }"""
 _SHOWN = "() => { document.documentElement.classList.remove('lv-attaching'); }"
 # A request that gets no answer puts up the banner, the next that gets one takes it down.
-_SCRIPTS = (texts.RACE_SCRIPT, headline.SCRIPT, results_view.SORT_SCRIPT)
+_SCRIPTS = (texts.RACE_SCRIPT, headline.SCRIPT, results_view.SORT_SCRIPT, hub_search.SCRIPT)
 _HEAD = """<script>(() => { const root = document.documentElement.classList, send = window.fetch;
   window.fetch = (...asked) => send(...asked).then(
     (answer) => { root.remove('lv-offline'); return answer; },
@@ -86,7 +86,7 @@ def launch(demo: gr.Blocks, served: Settings, **more: Any) -> Any:
             theme=theme.theme(),
             css_paths=[theme.STYLESHEET],
             head=_HEAD + "".join(f"<script>{script.read_text(encoding='utf-8')}</script>" for script in _SCRIPTS),
-            app_kwargs={"routes": [glimpse.ROUTE], "middleware": [early]},
+            app_kwargs={"routes": [glimpse.ROUTE, hub_search.ROUTE], "middleware": [early]},
             footer_links=[],
             run_history=False,
             ssr_mode=False,
@@ -111,6 +111,7 @@ def _connect_model(demo: gr.Blocks, page: layout.Page) -> None:
     model = page.model
     shown = [model.facts, model.fetch, model.timer, model.ready]
     demo.load(handlers.offer_models, None, [model.name, model.note], **_QUIET)
+    hub_search.connect(demo, model.search, model.name, model.note, **_QUIET)
     model.name.input(lambda: "", None, model.note, **_QUIET)
     model.name.change(handlers.pick, model.name, shown, trigger_mode="always_last", **_QUIET)
     model.fetch.click(handlers.fetch, model.name, shown, **_QUIET)
@@ -170,7 +171,7 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
     demo.load(watching.attach, None, _view_outputs(page), **_QUIET).then(None, js=_SHOWN)
     history.connect(demo, page.earlier, page.results.delete, run.id, _view_outputs(page), **_QUIET)
     run.id.change(None, run.id, None, js=_PUT_RUN)
-    polled = [run.head, run.lanes, run.race, run.table, run.stop, run.timer, run.seen, run.finished]
+    polled = [run.head, run.lanes, run.table, run.stop, run.timer, run.seen, run.finished]
     gr.on([run.timer.tick, run.look.click], watching.poll, [run.id, run.seen], polled, **_POLL)
     run.stop.click(watching.stop, run.id, [run.stop, run.timer], **_QUIET)
     run.new.click(watching.close, None, _view_outputs(page), **_QUIET)
@@ -181,7 +182,6 @@ def _connect_results(page: layout.Page) -> None:
     drawn = [part for chart in results.charts for part in (chart.column, chart.plot, chart.rows)]
     shown = [results.section, results.caveats, results.prompt, results.answers, results.details, *drawn]
     run.finished.change(watching.results, [run.finished, results.dark], shown, js=_DARK, **_QUIET)
-    between.connect(results.beside, run.id, run.finished, **_QUIET)
     results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)
     saved = results.download.click(watching.run_json, run.id, results.payload, **_QUIET)
     saved.then(None, [results.payload, run.id], None, js=_SAVE)
@@ -196,7 +196,6 @@ def _view_outputs(page: layout.Page) -> list[Any]:
         run.column,
         run.head,
         run.lanes,
-        run.race,
         run.table,
         run.stop,
         run.timer,

@@ -9,10 +9,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -28,15 +29,23 @@ class Served:
 
 
 @contextmanager
-def serving(command: list[str], port: int, cache: Path, own_cache: bool = True) -> Iterator[Served]:
+def serving(
+    command: list[str],
+    port: int,
+    cache: Path,
+    own_cache: bool = True,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Served]:
     """A page served by `command` until the block ends; its output is shown when it does not start. Without `own_cache`
-    the page takes the cache that the environment names, and `cache` gets its log alone."""
+    the page takes the cache that the environment names, and `cache` gets its log alone. `more` is put into its
+    environment."""
     environment = {
         **os.environ,
         **({"LEVERS_CACHE": str(cache)} if own_cache else {}),
         "LEVERS_PORT": str(port),
         "HF_HUB_OFFLINE": "1",
         "PYTHONPATH": os.pathsep.join(map(str, (ROOT, HERE, HERE.parent))),
+        **more,
     }
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "server.log").open("wb") as log:
