@@ -361,6 +361,7 @@ def _row(technique: Technique, here: Machine, checkpoint: Checkpoint | None) -> 
         title=technique.title,
         summary=technique.summary,
         promise="; ".join(promises),
+        about=technique.about,
         available=obstacle is None,
         reason=obstacle.reason if obstacle else None,
         remedy=obstacle.remedy if obstacle else None,

@@ -12,7 +12,18 @@ from typing import Literal
 from optimizers.limits import MachineLimits, NearLimit
 from optimizers.profiles import TimeParts
 from optimizers.quality import Quality
-from optimizers.schema import Census, Cost, Machine, Memory, Obstacle, Output, RunStatus, VariantStatus, Workload
+from optimizers.schema import (
+    Census,
+    Cost,
+    Explanation,
+    Machine,
+    Memory,
+    Obstacle,
+    Output,
+    RunStatus,
+    VariantStatus,
+    Workload,
+)
 
 RUN_SCHEMA: Literal["levers.run/1"] = "levers.run/1"
 
@@ -312,6 +323,7 @@ class TechniqueRow:
     title: str
     summary: str
     promise: str
+    about: Explanation
     available: bool
     reason: str | None = None
     remedy: str | None = None

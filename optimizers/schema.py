@@ -87,6 +87,14 @@ class Obstacle:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """One paragraph about a technique, a figure or a term, and where to read on."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Promise:
     """What a technique's documentation claims, as data. `metric` names the figure of VersusBaseline that judges it
     ("decode", "ttft", "prefill": speed ratio; "weights_bytes", "run_peak_bytes", "saved_bytes": bytes ratio) or
@@ -153,6 +161,15 @@ class Plan:
     threads: int
     notes: tuple[str, ...] = ()
     device: Device = "cpu"
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """Each warning of the variants once, with the title of the first one that it is about."""
+        first: dict[str, str] = {}
+        for variant in self.variants:
+            for warning in variant.warnings:
+                first.setdefault(warning, variant.title)
+        return first
 
 
 @dataclass(frozen=True)

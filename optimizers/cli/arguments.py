@@ -31,10 +31,12 @@ def parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("techniques", help="every technique: available here, or why not")
     listing.add_argument("model", nargs="?", metavar="MODEL", help="also judge them for this model")
     models = commands.add_parser("models", help="packaged and cached checkpoints")
-    runs = commands.add_parser("runs", help="the history, newest first; open a run.json, remove a run")
+    runs = commands.add_parser("runs", help="the history, newest first; open, remove, compare runs")
     kept = runs.add_mutually_exclusive_group()
     kept.add_argument("--open", type=Path, metavar="FILE", help="keep this run.json from elsewhere among the runs")
     kept.add_argument("--remove", metavar="ID", help="remove this run and all its files")
+    beside = "the variants that both runs measured, side by side, and what else differs between the runs"
+    kept.add_argument("--compare", nargs=2, metavar=("ID", "OTHER"), help=beside)
     engines = commands.add_parser("engines", help="engines in environments of their own: list, install, remove")
     change = engines.add_mutually_exclusive_group()
     change.add_argument("--install", metavar="ID", help="install its environment now, not on its first use")

@@ -22,6 +22,7 @@ from rich.live import Live
 from rich.text import Text
 
 from optimizers import api
+from optimizers.analysis.between_runs import between
 from optimizers.cli import arguments, figures, tables
 from optimizers.errors import ChoiceError, LeversError, RunNotFound, RunUnreadable, UsageError
 from optimizers.results import LiveRun, Run
@@ -127,6 +128,10 @@ def _models(options: argparse.Namespace) -> int:
 
 
 def _runs(options: argparse.Namespace) -> int:
+    if options.compare:
+        found = between(*map(api.load, options.compare))
+        _write(to_json(found, indent=2)) if options.json else _show(*tables.between(found))
+        return DONE
     if options.open:
         try:
             raw = options.open.read_bytes()
@@ -184,6 +189,8 @@ class _Progress:
             self._line(skipped.key, f"{skipped.key} is skipped: {skipped.obstacle.reason} {skipped.obstacle.remedy}")
         for number, note in enumerate(plan.notes):
             self._line(f"note {number}", note)
+        for warning, title in plan.warnings.items():
+            self._line(warning, f"{title}: {warning}")
 
     def change(self, live: LiveRun) -> None:
         """The run has moved on."""

@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from optimizers.analysis.between_runs import Between
 from optimizers.cli import figures
 from optimizers.results import LiveRun, ModelEntry, Run, RunSummary, TechniqueList, VariantResult
 from optimizers.schema import EngineState
@@ -122,6 +123,31 @@ def runs(entries: Sequence[RunSummary]) -> RenderableType:
             ("variants", [figures.one_line(", ".join(entry.variants)) for entry in entries]),
         ]
     )
+
+
+def between(found: Between) -> Iterable[RenderableType]:
+    """Two runs side by side: what differs, then each variant that both measured."""
+    if found.differences:
+        yield _table(
+            [
+                ("differs", [figures.one_line(item.name) for item in found.differences]),
+                ("in the first", [figures.one_line(item.one) for item in found.differences]),
+                ("in the second", [figures.one_line(item.other) for item in found.differences]),
+            ]
+        )
+    latency = [(pair.one.latency, pair.other.latency) for pair in found.pairs]
+    yield _table(
+        [
+            ("variant", [figures.one_line(pair.one.key) for pair in found.pairs]),
+            ("tokens/s", [figures.rate(one.decode_tokens_per_s if one else None) for one, _ in latency]),
+            ("in the second", [figures.rate(other.decode_tokens_per_s if other else None) for _, other in latency]),
+            ("first / second", [figures.ratio(pair.decode) for pair in found.pairs]),
+            ("first token", [figures.ratio(pair.first_token) for pair in found.pairs]),
+        ]
+    )
+    for said, titles in (("in the first only", found.only_one), ("in the second only", found.only_other)):
+        if titles:
+            yield _paragraph(said, figures.one_line(", ".join(titles)))
 
 
 def _speed(variants: Sequence[VariantResult]) -> list[Column]:

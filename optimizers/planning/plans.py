@@ -217,16 +217,28 @@ def _of_another(
 def _variant(techniques: tuple[str, ...], baseline: tuple[str, ...], setting: _Setting) -> Variant:
     """The variant of these techniques; title, warnings and promises are of those that the baseline does not have."""
     named = known(name for name in techniques if name not in baseline) or known(techniques)
-    warnings = [technique.warn(setting.machine, setting.checkpoint) for technique in named]
     return Variant(
         key=key_of(techniques),
         title=" + ".join(technique.title for technique in named),
         techniques=in_slot_order(techniques),
         predicted_bytes=predictions.process_bytes(known(techniques), setting.checkpoint, setting.workload),
-        warnings=tuple(warning for warning in warnings if warning),
+        warnings=tuple(_warnings(named, setting)),
         promises=tuple(_promises(named, techniques, baseline, setting.own)) if baseline else (),
         four_bit=any((technique.linear_bytes or 1.0) < FOUR_BIT_BYTES for technique in known(techniques)),
     )
+
+
+def _warnings(named: Iterable[Technique], setting: _Setting) -> Iterator[str]:
+    """What is known to disappoint here, on this machine or for what is asked."""
+    tokens = setting.workload.max_new_tokens
+    for technique in named:
+        if (warning := technique.warn(setting.machine, setting.checkpoint)) is not None:
+            yield warning
+        if tokens < technique.least_tokens:
+            yield (
+                f"Answers of {tokens} new token{'s' if tokens > 1 else ''} are too short to show what "
+                f"{technique.title} gives: ask for {technique.least_tokens} or more."
+            )
 
 
 def _promises(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Promise, Slot
+from optimizers.schema import Census, Checkpoint, Explanation, Machine, Obstacle, Promise, Slot
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,11 @@ class Technique:
 
     slot: its place in a stack; `also_fills` are further slots it takes.
     title, summary: plain words for a person who writes no code; one short line each.
+    about: how it works and what to expect of it, in one paragraph.
     promises: what its documentation claims.
     why_not: the obstacle on this machine (and, when given, for this checkpoint), None when available. Pure.
     warn: a sentence to show before the run when it is known to disappoint here, else None. Pure.
+    least_tokens: shorter answers than so many new tokens cannot show what it gives; said before the run.
     brings: ids that come with it wherever the stack leaves their slots open (compile brings a static cache).
     options: what to tell from_pretrained. Runs in the worker.
     generation: what to tell generate(). Runs in the worker.
@@ -133,12 +135,14 @@ class Technique:
     slot: Slot
     title: str
     summary: str
+    about: Explanation
     promises: tuple[Promise, ...]
     also_fills: tuple[Slot, ...] = ()
     why_not: Callable[[Machine, Checkpoint | None], Obstacle | None] = _available
     warn: Callable[[Machine, Checkpoint | None], str | None] = _no_warning
     options: Callable[[LoadContext], LoadOptions] = _no_options
     transform: Callable[[Any, LoadContext], Any | None] | None = None
+    least_tokens: int = 1
     brings: tuple[str, ...] = ()
     generation: Callable[[LoadContext], GenerationOptions] = _no_generation_options
     load: Callable[[LoadContext, Callable[[str], None]], Any] | None = None

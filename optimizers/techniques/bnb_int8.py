@@ -6,7 +6,7 @@ computed in fp16 inside.
 
 from __future__ import annotations
 
-from optimizers.schema import Promise
+from optimizers.schema import Explanation, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import linears_converted, made_for_gpus, weights_need
 
@@ -24,6 +24,13 @@ TECHNIQUE = Technique(
     slot="weights",
     title="8-bit weights (bitsandbytes)",
     summary="Linear layers stored in 8 bits; the few large inputs are computed apart so that quality holds.",
+    about=Explanation(
+        "LLM.int8(): each row of the weights and each token's inputs are rounded to 8 bits, but the few input "
+        "features with large values (6 and more) are kept out and multiplied in 16 bits, because rounding those is "
+        "what spoils large models. It was made to fit big models on one GPU, not for speed: finding and parting the "
+        "features takes time at every step.",
+        _SOURCE,
+    ),
     promises=(
         Promise("4x less memory than fp32 (2x less than fp16)", "0.25x the bytes", _SOURCE, "weights_bytes", None, 0.3),
         Promise("A minor drop in accuracy", "minor", _SOURCE),

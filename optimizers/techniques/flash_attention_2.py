@@ -5,7 +5,7 @@ Never replaced by another attention: where it cannot run it is not available, an
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import attention_ran, lacks_attention, lacks_gpu
 
@@ -38,6 +38,13 @@ TECHNIQUE = Technique(
     slot="attention",
     title="FlashAttention-2",
     summary="Attention in one kernel that never writes the table of scores to memory; for NVIDIA GPUs.",
+    about=Explanation(
+        "A kernel for NVIDIA GPUs by the authors of flash attention: it keeps blocks of keys and values in the GPU's "
+        "fast memory and never writes the table of scores. Its second version divides the work better among the GPU's "
+        "units. It computes in 16 bits, needs a GPU of the Ampere generation or later, and gains most on long "
+        "prompts.",
+        "Dao, FlashAttention-2, 2023: arxiv.org/abs/2307.08691",
+    ),
     promises=(
         Promise(
             "Faster than plain attention, the more so on long prompts",

@@ -6,7 +6,7 @@ general. It is made for unusual masks; for a plain causal one, sdpa does the sam
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import attention_ran, lacks_attention
 from optimizers.techniques.shared_decoding import compiler_errors, why_not_compiled
@@ -36,6 +36,12 @@ TECHNIQUE = Technique(
     slot="attention",
     title="Flex attention",
     summary="An attention kernel that PyTorch compiles from a description of which words see which.",
+    about=Explanation(
+        "A mask or a change of the scores is written as a small Python function, from which torch.compile makes one "
+        "fused kernel. It exists for attention of unusual shape (sliding windows, documents packed together); on the "
+        "usual one it hopes to match hand-written kernels, and compiling takes its time first.",
+        "PyTorch documentation, torch.nn.attention.flex_attention",
+    ),
     promises=(
         Promise(
             "Flexible masks at about the speed of hand-written kernels",

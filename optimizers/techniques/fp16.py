@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import FP16_INSTRUCTIONS, has_any, stored_as
 
@@ -24,6 +24,13 @@ TECHNIQUE = Technique(
     slot="precision",
     title="Half-precision weights (fp16)",
     summary="Every number takes 2 bytes instead of 4; more digits than bf16, but large values can overflow.",
+    about=Explanation(
+        "Half precision has 5 bits of exponent and 10 of fraction: three to four decimal digits, but nothing above "
+        "65504. Sums inside a model trained in bf16 can pass that and turn into infinity, so look at the quality. "
+        "GPUs have computed in it for long; on processors few have instructions for it, and the rest widen each "
+        "number first.",
+        _SOURCE,
+    ),
     promises=(
         Promise("Half the memory of fp32", "0.5x the bytes", _SOURCE, "weights_bytes", None, 0.55),
         Promise("Faster where the hardware supports it", "faster than fp32", _SOURCE, "decode", 1.0, None),

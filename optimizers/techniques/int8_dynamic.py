@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, LoadContext, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, already_quantized, linears_converted, processors_only, slow_int8
 
@@ -36,6 +36,14 @@ TECHNIQUE = Technique(
     slot="weights",
     title="8-bit weights and arithmetic (PyTorch dynamic int8)",
     summary="Linear layers stored and computed in 8-bit whole numbers; the scale of the inputs is found as they come.",
+    about=Explanation(
+        "PyTorch's oldest quantization: the weights of linear layers become 8-bit whole numbers with one scale for "
+        "each layer, and the inputs are rounded to 8 bits as they come, with a scale for the whole tensor. The "
+        "product is then computed in whole numbers, which processors with VNNI do several times faster. One scale for "
+        "so many numbers is coarse: a few large inputs leave little room for the rest, and models of language suffer "
+        "visibly. Embeddings stay in 32 bits, so small models shrink less than 4x.",
+        _SOURCE,
+    ),
     promises=(
         Promise("The saved file is about 4x smaller", "0.25x the bytes", _SOURCE, "saved_bytes", None, 0.3),
         Promise("2x to 3x faster", "2x to 3x", _SOURCE, "decode", 2.0, None),

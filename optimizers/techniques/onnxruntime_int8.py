@@ -8,7 +8,7 @@ traced is quantized the same way by onnxruntime's own quantizer.
 
 from __future__ import annotations
 
-from optimizers.schema import Promise
+from optimizers.schema import Explanation, Promise
 from optimizers.techniques.graphs.technique import QUANTIZING, graph
 
 TECHNIQUE = graph(
@@ -16,6 +16,12 @@ TECHNIQUE = graph(
     precision="int8",
     title="ONNX Runtime, 8-bit weights",
     summary="The ONNX Runtime graph with its weights in 8 bits, each block of 32 with a scale of its own.",
+    about=Explanation(
+        "The graph with every matrix stored as 8-bit whole numbers, each block of 32 with a scale of its own; inputs "
+        "are rounded block by block as they come and the product is computed in whole numbers. Small blocks keep the "
+        "error small, and a processor with VNNI or AMX multiplies four such numbers in place of one.",
+        QUANTIZING,
+    ),
     promises=(
         Promise("Smaller: 8-bit weights", "smaller than fp32", QUANTIZING, "weights_bytes", None, 0.55),
         Promise("Faster on processors with 8-bit instructions", "faster than fp32", QUANTIZING, "decode", 1.0, None),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.graphs.loading import import_early
 from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, conflicts, graph_ran
@@ -98,6 +98,13 @@ TECHNIQUE = Technique(
     slot="runtime",
     title=_TITLE,
     summary="The model exported to ONNX and run by Optimum's model class, the way that its documentation shows.",
+    about=Explanation(
+        "The usual road to ONNX: the model is traced as PyTorch runs it and exported operator by operator, then ONNX "
+        "Runtime fuses what it recognizes, and Optimum's class drives it as a transformers model. Less is fused than "
+        "in a graph written for the architecture. It needs an older transformers, so it runs in an environment of its "
+        "own, which the first use installs.",
+        _SOURCE,
+    ),
     promises=(
         Promise(
             "Faster inference than the framework it came from", "faster than PyTorch", _SOURCE, "decode", 1.0, None

@@ -6,7 +6,7 @@ itself, so it decodes plainly there: the same model with the same numbers.
 
 from __future__ import annotations
 
-from optimizers.schema import Census, Checkpoint, Obstacle, Promise
+from optimizers.schema import Census, Checkpoint, Explanation, Obstacle, Promise
 from optimizers.techniques.base import GenerationOptions, LoadContext, Technique
 
 GUESSED_TOKENS = 5
@@ -32,6 +32,13 @@ TECHNIQUE = Technique(
     slot="decoding",
     title="Prompt lookup",
     summary="Guesses the next words from the text so far and checks them in one step; the answer stays the same.",
+    about=Explanation(
+        "When the last words occurred earlier in the text, the words that followed them there are taken as a guess "
+        "and checked all at once: one pass of the model instead of several. Wrong guesses are dropped, so a greedy "
+        "answer stays what it was. It shines where an answer quotes its prompt (summaries, edited code) and costs a "
+        "little where nothing repeats.",
+        "transformers documentation, Assisted decoding: huggingface.co/docs/transformers/assisted_decoding",
+    ),
     promises=(
         Promise(
             "Faster where the answer repeats the prompt, with the same answer",

@@ -6,7 +6,7 @@ temperature and nucleus change them.
 
 from __future__ import annotations
 
-from optimizers.schema import Census, Checkpoint, Obstacle, Promise
+from optimizers.schema import Census, Checkpoint, Explanation, Obstacle, Promise
 from optimizers.techniques.base import GenerationOptions, LoadContext, Sampling, Technique
 
 TEMPERATURE = 0.7
@@ -31,6 +31,13 @@ TECHNIQUE = Technique(
     slot="decoding",
     title="Sampling",
     summary=f"Draws each token by chance among the likely ones (top-p {TOP_P}, temperature {TEMPERATURE}), seeded.",
+    about=Explanation(
+        "Greedy decoding always takes the most likely token. Sampling draws: the scores are divided by the "
+        "temperature (under 1 sharpens them), only the most likely tokens that together hold the top-p share are "
+        "kept, and one of them is drawn by its probability. Texts get livelier and differ from run to run, here held "
+        "still by a seed. Sorting the vocabulary costs a little at each token.",
+        "transformers documentation, Generation strategies: huggingface.co/docs/transformers/generation_strategies",
+    ),
     promises=(
         Promise(
             "Greedy decoding is faster than top-k or nucleus sampling",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import attention_ran, lacks_attention
 
@@ -20,6 +20,13 @@ TECHNIQUE = Technique(
     slot="attention",
     title="Fused attention (SDPA)",
     summary="Attention in one fused kernel of PyTorch; the same result, with less memory traffic.",
+    about=Explanation(
+        "The same sum as plain attention in one call of PyTorch's, which picks a fused kernel (on processors and GPUs "
+        "a form of flash attention). It goes through keys and values block by block and keeps a running softmax, so "
+        "the table of scores is never written to memory. The gain is on long prompts; writing one token at a time has "
+        "one row of scores, where there is little to save.",
+        "PyTorch documentation, torch.nn.functional.scaled_dot_product_attention",
+    ),
     promises=(
         Promise(
             "Faster than plain attention",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from optimizers.schema import Promise
+from optimizers.schema import Explanation, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import four_bit_errors, linears_converted, made_for_gpus, weights_need
 
@@ -18,7 +18,7 @@ _SOURCE = "transformers documentation, Bitsandbytes: huggingface.co/docs/transfo
 _LINEAR_BYTES = 0.5 + 4 / 64
 
 
-def four_bits(kind: Literal["nf4", "fp4"], summary: str) -> Technique:
+def four_bits(kind: Literal["nf4", "fp4"], summary: str, about: Explanation) -> Technique:
     """The technique of 4-bit weights whose 16 values are of this kind."""
 
     def options(context: LoadContext) -> LoadOptions:
@@ -38,6 +38,7 @@ def four_bits(kind: Literal["nf4", "fp4"], summary: str) -> Technique:
         slot="weights",
         title=f"4-bit weights (bitsandbytes {kind})",
         summary=summary,
+        about=about,
         promises=(
             Promise("Over 4x less memory than fp32", "under 0.25x the bytes", _SOURCE, "weights_bytes", None, 0.25),
             Promise("A minor drop in accuracy", "minor", _SOURCE),

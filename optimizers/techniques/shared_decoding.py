@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from optimizers.schema import Census, Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Census, Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, GenerationOptions, Technique
 
 # Models whose state transformers keeps in a form of their own (GenerationMixin._supports_default_dynamic_cache).
@@ -14,6 +14,7 @@ _WITH_CACHE = ("minimax_m2", "minimax_m3")
 # transformers never compiles these (PreTrainedModel.get_compiled_call).
 _NEVER_COMPILED = ("llama4",)
 
+_LEAST_TOKENS = 32
 _BITSANDBYTES = "transformers does not compile models that bitsandbytes quantized."
 COMPILE_CONFLICTS: Mapping[str, str] = {
     "no_cache": "A compiled step needs a cache of fixed length: without a cache every step has another shape.",
@@ -91,7 +92,16 @@ def cache_was(kind: str, name: str) -> Callable[[Census, Checkpoint], Obstacle |
     return verify
 
 
-def compiled(id_: str, mode: str, title: str, summary: str, claim: str, promised: str, effort: Effort) -> Technique:
+def compiled(
+    id_: str,
+    mode: str,
+    title: str,
+    summary: str,
+    about: Explanation,
+    claim: str,
+    promised: str,
+    effort: Effort,
+) -> Technique:
     """The technique of a decoding step compiled by torch.compile in this mode. It needs a cache of fixed length, which
     it brings along."""
     return Technique(
@@ -99,10 +109,12 @@ def compiled(id_: str, mode: str, title: str, summary: str, claim: str, promised
         slot="compile",
         title=title,
         summary=summary,
+        about=about,
         promises=(Promise(claim, promised, "PyTorch documentation, torch.compile", "decode", 1.5, None),),
         brings=("static_cache",),
         why_not=why_not_compiled,
         warn=warn_compiling,
+        least_tokens=_LEAST_TOKENS,
         generation=lambda context: GenerationOptions(compile_mode=mode),
         verify=step_was_compiled,
         slow_to_prepare=True,

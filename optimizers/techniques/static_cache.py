@@ -5,7 +5,7 @@ By itself it saves little; a compiled step needs it. The length is that of the l
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import GenerationOptions, LoadContext, Technique
 from optimizers.techniques.shared_decoding import cache_was, no_static_cache
 
@@ -27,6 +27,13 @@ TECHNIQUE = Technique(
     slot="cache",
     title="Static cache",
     summary="Room for the keys and values of the longest request is set aside at once and never grows.",
+    about=Explanation(
+        "The key-value cache holds what attention needs of earlier tokens. The usual one grows by a token at each "
+        "step, which gives every step another shape; this one is as large as the longest request from the start, and "
+        "the unused part is masked. By itself it does a little more work; it is what a compiled step and recorded GPU "
+        "graphs need.",
+        "transformers documentation, Cache strategies: huggingface.co/docs/transformers/kv_cache",
+    ),
     promises=(
         Promise(
             "Makes a compiled step possible; by itself no faster",

@@ -5,7 +5,7 @@ The output head stays as it was (transformers leaves it out). torchao's defaults
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, lacks_gpu, linears_converted, weights_need
 
@@ -31,6 +31,12 @@ TECHNIQUE = Technique(
     slot="weights",
     title="8-bit floating point (torchao float8)",
     summary="Linear layers stored and computed in 8-bit floating point; for recent GPUs.",
+    about=Explanation(
+        "Weights and inputs as 8-bit floating-point numbers (4 bits of exponent, 3 of fraction), inputs scaled as "
+        "they come. GPUs from the Hopper and Ada generations on multiply these at twice the rate of 16 bits. Being "
+        "floating-point, they bear large and small numbers side by side better than 8-bit whole numbers do.",
+        _SOURCE,
+    ),
     promises=(
         Promise("Half the memory of bf16", "under 0.55x the bytes", _SOURCE, "weights_bytes", None, 0.55),
         Promise("Faster where the GPU multiplies in float8", "faster", _SOURCE, "decode", 1.0, None),

@@ -7,7 +7,7 @@ On a processor the layout is the one that torchao's prototype holds; its default
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Obstacle, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, lacks_package, linears_converted, weights_need
 
@@ -61,6 +61,13 @@ TECHNIQUE = Technique(
     slot="weights",
     title="4-bit weights (torchao)",
     summary="Linear layers stored in 4 bits with a scale for each group of weights, widened as they are used.",
+    about=Explanation(
+        "Each group of weights in a row shares a scale and a zero point, and every weight is one of 16 values "
+        "between. An eighth of fp32's bytes are read for each token. Sixteen levels lose something, the more the "
+        "smaller the model: look at the quality. The layers' width must be a multiple of the group, and the output "
+        "head is left alone because its errors go straight into the answer.",
+        _SOURCE,
+    ),
     promises=(
         Promise("Over 4x less memory than fp32", "under 0.25x the bytes", _SOURCE, "weights_bytes", None, 0.25),
         Promise("Faster decoding: a quarter of the bytes are read", "faster", _SOURCE, "decode", 1.0, None),

@@ -6,7 +6,7 @@ row for both.
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, slow_int8, weights_need
 
@@ -31,6 +31,13 @@ TECHNIQUE = Technique(
     slot="weights",
     title="8-bit weights and arithmetic (torchao dynamic int8)",
     summary="Linear layers stored in 8 bits and computed in 8-bit whole numbers, inputs rounded token by token.",
+    about=Explanation(
+        "Weights in 8 bits with a scale for each row, and inputs rounded to 8 bits token by token as they come, so "
+        "that products are computed in whole numbers. That pays where the arithmetic is the limit: long prompts and "
+        "batches on hardware with 8-bit instructions. For one token at a time the rounding of inputs is an extra "
+        "step, and answers move further than with weights alone.",
+        _SOURCE,
+    ),
     promises=(
         Promise(
             "A smaller model: 8-bit linear weights", "smaller than fp32 and bf16", _SOURCE, "weights_bytes", None, 0.95

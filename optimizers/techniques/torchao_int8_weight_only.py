@@ -5,7 +5,7 @@ The output head stays as it was (transformers leaves it out). torchao's defaults
 
 from __future__ import annotations
 
-from optimizers.schema import Checkpoint, Machine, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, weights_need
 
@@ -26,6 +26,13 @@ TECHNIQUE = Technique(
     slot="weights",
     title="8-bit weights (torchao)",
     summary="Linear layers stored in 8 bits a number and turned back into full numbers as they are used.",
+    about=Explanation(
+        "Each row of a linear layer's weights gets one scale and is stored as 8-bit whole numbers; as a row is used, "
+        "it is turned back and multiplied in the precision of the stack. Inputs are never rounded, so answers stay "
+        "close. Writing text waits for weights to be read, and here half of bf16's bytes are; the turning back costs "
+        "time of its own, which a compiled step does in passing.",
+        "torchao documentation, Int8WeightOnlyConfig",
+    ),
     promises=(
         Promise(
             "A smaller model: 8-bit linear weights",

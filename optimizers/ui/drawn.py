@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from optimizers.results import LiveRun
-from optimizers.ui import lanes, results_view
+from optimizers.ui import lanes, results_view, texts
 
 
 class Drawn:
@@ -28,5 +28,10 @@ def _table(live: LiveRun) -> str:
     return results_view.table(live.run, final=live.status != "running") if live.run else ""
 
 
+def _race(live: LiveRun) -> str:
+    return texts.race_now(live.run) if live.run else ""
+
+
 LANES = Drawn(lanes.lanes)
+RACE = Drawn(_race)
 TABLE = Drawn(_table)

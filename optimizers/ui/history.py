@@ -16,13 +16,13 @@ import gradio as gr
 from optimizers import api
 from optimizers.errors import ChoiceError, LeversError
 from optimizers.settings import settings
-from optimizers.ui import form, notes, watching, words
+from optimizers.ui import form, notes, watching, words_history
 
 Updates = tuple[Any, ...]
 _WHO_CAN = "Run Levers on your own machine, or ask the operator of this page, who can set LEVERS_ALLOW_HISTORY=1."
 
 # Whoever presses by mistake is asked; without a yes no id is sent.
-_ASK = f"(id) => [window.confirm({json.dumps(words.DELETE_ASKED)}) ? id : '']"
+_ASK = f"(id) => [window.confirm({json.dumps(words_history.DELETE_ASKED)}) ? id : '']"
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class HistoryView:
 
 def view(html: Callable[[str, str], gr.HTML]) -> HistoryView:
     """The list of earlier comparisons and, where it is allowed, the way to open one from a file."""
-    with gr.Accordion(words.HISTORY, open=False, elem_id="lv-earlier"):
+    with gr.Accordion(words_history.HISTORY, open=False, elem_id="lv-earlier"):
         listed = html(notes.history(()), "lv-history")
         upload = gr.UploadButton(
-            words.OPEN_RUN,
+            words_history.OPEN_RUN,
             file_types=[".json"],
             type="binary",
             size="md",
@@ -48,7 +48,7 @@ def view(html: Callable[[str, str], gr.HTML]) -> HistoryView:
 
 def delete_button() -> gr.Button:
     """Beside the results of a run."""
-    return gr.Button(words.DELETE, size="md", visible=settings().allow_history, elem_id="lv-delete")
+    return gr.Button(words_history.DELETE, size="md", visible=settings().allow_history, elem_id="lv-delete")
 
 
 def listed() -> str:

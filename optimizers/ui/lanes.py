@@ -27,7 +27,9 @@ _LANE = Markup(
     '<footer><span class="lv-turns" aria-hidden="true">{pips}</span><span>{turns}</span><span>{stage}</span></footer>'
     "</article>"
 )
-_LANES = Markup('<section class="lv-lanes" aria-label="{label}"{watched}>{drawn}</section>')
+_LANES = Markup(
+    '<section class="lv-lanes" aria-label="{label}"{watched}><h2 class="lv-hidden">{label}</h2>{drawn}</section>'
+)
 _WATCHED = Markup(' data-watch="{}"')
 _TAG = Markup('<b class="lv-is-baseline">{}</b> ').format(words.BASELINE_TAG)
 _TEXT = Markup('<div class="lv-text" tabindex="0" role="group" aria-label="{label}"><p>{text}</p></div>')

@@ -16,7 +16,7 @@ from optimizers import api
 from optimizers.results import TechniqueRow
 from optimizers.schema import PresetId
 from optimizers.settings import settings
-from optimizers.ui import form, history, hub_search, notes, sample, words
+from optimizers.ui import between, form, glossary, history, hub_search, notes, sample, words
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class RunView:
     column: gr.Column
     head: gr.HTML
     lanes: gr.HTML
+    race: gr.HTML
     table: gr.HTML
     stop: gr.Button
     new: gr.Button
@@ -104,6 +105,7 @@ class ResultsView:
     prompt: gr.Dropdown
     answers: gr.HTML
     details: gr.HTML
+    beside: between.BetweenView
     download: gr.Button
     delete: gr.Button
     payload: gr.Textbox
@@ -160,7 +162,9 @@ def page(rows: tuple[TechniqueRow, ...]) -> Page:
             compare = gr.Button(words.COMPARE, variant="primary", size="lg", elem_id="lv-compare", interactive=False)
         earlier = history.view(_html)
     run = _run_view()
-    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, _results_view(run), earlier)
+    results = _results_view(run)
+    _html(glossary.glossary(), "lv-glossary")
+    return Page(setup, notice, model, techniques, prompts, estimate, before, compare, run, results, earlier)
 
 
 def _html(value: str, name: str, **more: Any) -> gr.HTML:
@@ -342,11 +346,13 @@ def _run_view() -> RunView:
                 new = gr.Button(words.NEW, size="md", elem_id="lv-new")
         shown = _html("", "lv-run-lanes")
         table = _html("", "lv-run-table")
+        race = _html("", "lv-run-race")
     return RunView(
         gr.Textbox(visible="hidden", label="run", elem_id="lv-run-id"),
         column,
         head,
         shown,
+        race,
         table,
         stop,
         new,
@@ -367,11 +373,12 @@ def _results_view(run: RunView) -> ResultsView:
             with gr.Row(elem_classes="lv-charts"):
                 charts = tuple(_chart(name, title) for name, title in words.CHARTS.items())
             details = _html("", "lv-details")
+            beside = between.view(_html)
             download = gr.Button(words.DOWNLOAD, size="md", elem_id="lv-download")
             delete = history.delete_button()
             payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")
     dark = gr.Checkbox(visible="hidden", label="dark", elem_id="lv-dark")
-    return ResultsView(section, charts, caveats, prompt, answers, details, download, delete, payload, dark)
+    return ResultsView(section, charts, caveats, prompt, answers, details, beside, download, delete, payload, dark)
 
 
 def _chart(name: str, title: str) -> Chart:

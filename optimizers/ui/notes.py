@@ -10,7 +10,7 @@ from markupsafe import Markup
 from optimizers.errors import LeversError
 from optimizers.results import RunSummary, TechniqueRow
 from optimizers.schema import Checkpoint, Plan
-from optimizers.ui import figures, words
+from optimizers.ui import figures, glossary, words, words_history
 from optimizers.ui.preparing import Preparation
 
 EMPTY = Markup("")
@@ -53,14 +53,14 @@ def model(state: Preparation) -> str:
 
 
 def technique(row: TechniqueRow) -> str:
-    """The promise of a technique, and its warning or the reason why it cannot be ticked."""
+    """The promise of a technique, its warning or the reason why it cannot be ticked, and how it works."""
     parts = [_LABELED.format(kind="promise", label=words.PROMISE, text=row.promise)] if row.promise else []
     if not row.available:
         text = f"{row.reason or ''} {row.remedy or ''}".strip()
         parts.append(_LABELED.format(kind="obstacle", label=words.UNAVAILABLE, text=text))
     elif row.warning:
         parts.append(_LABELED.format(kind="warning", label=words.WARNING, text=row.warning))
-    return EMPTY.join(parts)
+    return EMPTY.join((*parts, glossary.how(row.title, row.about)))
 
 
 def estimate(plan: Plan, memory_bytes: int) -> str:
@@ -99,8 +99,12 @@ def not_planned(text: str) -> str:
 
 
 def before(plan: Plan) -> str:
-    """What a reader must know before Compare: how the baseline came about, what is left out and why."""
+    """What a reader must know before Compare: how the baseline came about, what is known to disappoint, what is left
+    out and why."""
     lines = [Markup("<li>{}</li>").format(note) for note in plan.notes]
+    lines += [
+        Markup("<li><strong>{}:</strong> {}</li>").format(title, warning) for warning, title in plan.warnings.items()
+    ]
     lines += [
         Markup("<li><strong>{}</strong> {} {}</li>").format(
             words.SKIPPED_BEFORE.format(title=skipped.title), skipped.obstacle.reason, skipped.obstacle.remedy
@@ -121,7 +125,7 @@ def running_elsewhere(run_id: str) -> str:
 def history(runs: tuple[RunSummary, ...]) -> str:
     """Earlier comparisons as links, newest first."""
     if not runs:
-        return Markup('<p class="lv-fine">{}</p>').format(words.NO_HISTORY)
+        return Markup('<p class="lv-fine">{}</p>').format(words_history.NO_HISTORY)
     items = (
         Markup(
             '<li><a href="?run={id}">{model}</a> <span>{variants}</span> <time>{at}</time> <span>{word}</span></li>'

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from optimizers.analysis.quality_words import numeric_floor
 from optimizers.results import MARKS, Ratio, Run, VariantResult
-from optimizers.ui import figures, tables, words
+from optimizers.ui import figures, glossary, tables, words
 from optimizers.ui.headline import headline
 from optimizers.ui.tables import Cell
 
@@ -34,7 +34,7 @@ _OPTION = Markup('<option value="{}">{}</option>')
 _VERDICT = Markup('<span class="lv-verdict lv-{kind}"><span aria-hidden="true">{mark}</span> {word}</span>')
 _TABLE = Markup(
     '<section class="lv-results" aria-label="{heading}"><h2>{heading}</h2>{headline}{sort}{table}'
-    '<p class="lv-fine">{fine}</p></section>'
+    '<p class="lv-fine">{fine}</p>{meant}</section>'
 )
 _WHY = Markup(
     '<td role="cell" class="lv-why-cell" colspan="{span}"><span class="lv-verdict lv-{status}">'
@@ -74,6 +74,7 @@ def table(run: Run, *, final: bool) -> str:
         sort=_sort_list(columns) if final else EMPTY,
         table=tables.table(heading, header, (_row(variant, columns) for variant in run.variants)),
         fine=" ".join(filter(None, (_noise(run), words.STEP_NOTE if ladder else "", *_measured_on(run)))),
+        meant=glossary.figures_meant() if final else EMPTY,
     )
 
 

@@ -23,6 +23,9 @@ RACE_SCRIPT = Path(__file__).parents[2] / "assets" / "race.js"
 _GRID = Markup(
     '<div class="lv-race">{bar}<section class="lv-answers" aria-label="{label}"{more}>{cards}</section></div>'
 )
+_NOW = Markup(
+    '<section class="lv-now" aria-label="{title}"><h2>{title}</h2><p class="lv-fine">{hint}</p>{race}</section>'
+)
 _SCROLLS = Markup(' tabindex="0"')
 _RACE_BAR = Markup(
     '<div class="lv-race-bar"><button type="button" class="lv-race-go" data-go="{go}" data-pause="{pause}" '
@@ -74,6 +77,18 @@ def side_by_side(run: Run, prompt: int, scrolls: bool = False) -> str:
         bar=_race_bar() if raced > 1 else EMPTY,
         more=_SCROLLS if scrolls else EMPTY,
     )
+
+
+def race_now(run: Run) -> str:
+    """The race of the first prompt that every variant with figures has answered, while the run goes on; empty where
+    there is none yet."""
+    asked = [variant for variant in run.variants if variant.latency]
+    prompts = range(len(run.workload.prompts)) if len(asked) > 1 else ()
+    prompt = next((place for place in prompts if all(_replay(variant, place) for variant in asked)), None)
+    if prompt is None:
+        return ""
+    title = words.RACE_NOW.format(prompt=_one_line(run.workload.prompts[prompt]))
+    return _NOW.format(title=title, hint=words.RACE_NOW_HINT, race=Markup(side_by_side(run, prompt)))
 
 
 def _race_bar() -> Markup:

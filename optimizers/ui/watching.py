@@ -47,6 +47,7 @@ def open_run(raw: Any) -> Updates:
         gr.Column(visible=True),
         lanes.live_head(live),
         "" if over else drawn.LANES.of(live),  # a run that is over opens on its results, which hold the answers too
+        _race(live),
         drawn.TABLE.of(live),
         _stop_button(over),
         gr.Timer(value=_interval_s(live), active=not over),
@@ -73,20 +74,22 @@ def close() -> Updates:
 
 
 def poll(raw: Any, seen: Any) -> Updates:
-    """What is new of a run: (head, lanes, table, stop button, timer, seen, finished)."""
+    """What is new of a run: (head, lanes, race, table, stop button, timer, seen, finished)."""
     try:
         run_id = form.run_id(raw)
         live = api.watch(run_id)
     except LeversError as error:
-        return notes.message(error), *[gr.skip()] * 3, gr.Timer(active=False), "", ""
-    version, _, turns = seen.partition(":") if isinstance(seen, str) else ("", "", "")
+        return notes.message(error), *[gr.skip()] * 4, gr.Timer(active=False), "", ""
+    version, _, told = seen.partition(":") if isinstance(seen, str) else ("", "", "")
+    raced, _, turns = told.partition(":")
     if version == str(live.version):
-        return tuple([gr.skip()] * 7)
+        return tuple([gr.skip()] * 8)
     over, now = live.status != "running", _seen(live)
-    same_turns = turns == now.partition(":")[2] and not over
+    same_turns = turns == now.split(":", 2)[2] and not over
     return (
         lanes.live_head(live),
         drawn.LANES.of(live),
+        gr.skip() if raced == _can_race(live) and not over else _race(live),  # a race that goes on is left alone
         gr.skip() if same_turns else drawn.TABLE.of(live),
         _stop_button(True) if over else gr.skip(),
         gr.skip() if same_turns else gr.Timer(value=_interval_s(live), active=not over),
@@ -147,8 +150,18 @@ def _finished(raw: Any) -> Run | None:
 
 
 def _seen(live: LiveRun) -> str:
-    """A name for this moment of the run: its version, then what the table and the pace of polling hang on."""
-    return f"{live.version}:{sum(lane.turns_done for lane in live.lanes)}:{_interval_s(live)}"
+    """A name for this moment of the run: its version, whether there is a race, then what the table and the pace of
+    polling hang on."""
+    return f"{live.version}:{_can_race(live)}:{sum(lane.turns_done for lane in live.lanes)}:{_interval_s(live)}"
+
+
+def _can_race(live: LiveRun) -> str:
+    return "race" if _race(live) else ""
+
+
+def _race(live: LiveRun) -> str:
+    """The race of a run that goes on; once it is over the results hold it."""
+    return drawn.RACE.of(live) if live.status == "running" else ""
 
 
 def _interval_s(live: LiveRun) -> float:
@@ -164,6 +177,7 @@ def _closed() -> Updates:
         "",
         gr.Column(visible=True),
         gr.Column(visible=False),
+        "",
         "",
         "",
         "",

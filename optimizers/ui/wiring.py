@@ -16,6 +16,7 @@ from optimizers import api
 from optimizers.errors import UsageError
 from optimizers.settings import MAX_RUN_BYTES, Settings
 from optimizers.ui import (
+    between,
     glimpse,
     handlers,
     headline,
@@ -171,7 +172,7 @@ def _connect_run(demo: gr.Blocks, page: layout.Page) -> None:
     demo.load(watching.attach, None, _view_outputs(page), **_QUIET).then(None, js=_SHOWN)
     history.connect(demo, page.earlier, page.results.delete, run.id, _view_outputs(page), **_QUIET)
     run.id.change(None, run.id, None, js=_PUT_RUN)
-    polled = [run.head, run.lanes, run.table, run.stop, run.timer, run.seen, run.finished]
+    polled = [run.head, run.lanes, run.race, run.table, run.stop, run.timer, run.seen, run.finished]
     gr.on([run.timer.tick, run.look.click], watching.poll, [run.id, run.seen], polled, **_POLL)
     run.stop.click(watching.stop, run.id, [run.stop, run.timer], **_QUIET)
     run.new.click(watching.close, None, _view_outputs(page), **_QUIET)
@@ -182,6 +183,7 @@ def _connect_results(page: layout.Page) -> None:
     drawn = [part for chart in results.charts for part in (chart.column, chart.plot, chart.rows)]
     shown = [results.section, results.caveats, results.prompt, results.answers, results.details, *drawn]
     run.finished.change(watching.results, [run.finished, results.dark], shown, js=_DARK, **_QUIET)
+    between.connect(results.beside, run.id, run.finished, **_QUIET)
     results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)
     saved = results.download.click(watching.run_json, run.id, results.payload, **_QUIET)
     saved.then(None, [results.payload, run.id], None, js=_SAVE)
@@ -196,6 +198,7 @@ def _view_outputs(page: layout.Page) -> list[Any]:
         run.column,
         run.head,
         run.lanes,
+        run.race,
         run.table,
         run.stop,
         run.timer,

@@ -51,6 +51,8 @@ SLOTS: dict[Slot, tuple[str, str]] = {
 PROMISE = "Promised"
 WARNING = "On this machine"
 UNAVAILABLE = "Not available here"
+HOW = "How it works"
+SOURCE = "Source: {source}"
 PRESETS_LABEL = "Start from"
 PRESETS: dict[PresetId, str] = {
     "cheap": "Cheap wins",
@@ -238,10 +240,9 @@ NOISE_DECODE = "speed ratios between {low} and {high}"
 NOISE_TTFT = "first-token ratios between {low} and {high}"
 NOISE_KL = "a mean KL of up to {nats}"
 WITHIN_NOISE = "within noise"
+FIGURES_MEANT = "What each figure means"
+GLOSSARY = "What the words mean"
 CAVEATS = "Read before you quote these figures"
-OPEN_RUN = "Open a run.json"
-DELETE = "Delete this comparison"
-DELETE_ASKED = "Delete this comparison and all its files for good?"
 SORT = "Sort by"
 SORT_PLANNED = "the order of the plan"
 SORTED = {1: "{name}, lowest first", -1: "{name}, highest first"}
@@ -279,6 +280,11 @@ RACE_ONCE = "True speed"
 RACE_TWICE = "Twice as fast"
 RACE_HINT = (
     "All answers are written again together, each token when its clock said that it came. Each had the machine alone."
+)
+RACE_NOW = "The answers so far: “{prompt}”"
+RACE_NOW_HINT = (
+    "Every variant has answered this once. The race takes a little of the machine if it is drawn on it; a turn that it "
+    "disturbs is repeated."
 )
 RACE_CLOCK = "{tokens}, first after {first}"
 IDENTICAL = "Same as the baseline, word for word."
@@ -376,5 +382,3 @@ CONNECTION_LOST = (
     "The connection to Levers is lost. What runs goes on; this page follows it again as soon as Levers answers."
 )
 BASELINE_TAG = "baseline"
-HISTORY = "Earlier comparisons"
-NO_HISTORY = "None yet. Each comparison is kept and can be reopened here."

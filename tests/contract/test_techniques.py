@@ -221,6 +221,9 @@ def test_texts_and_promises_are_well_formed(name: str) -> None:
     assert technique.title
     assert technique.summary.endswith(".")
     assert "\n" not in technique.summary
+    assert 40 <= len(technique.about.text.split()) <= 100
+    assert technique.about.text.endswith(".")
+    assert technique.about.source
     for promise in technique.promises:
         assert promise.claim
         assert promise.promised

@@ -73,6 +73,12 @@ def slow_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield from _scripted(tmp_path_factory.mktemp("slow"), "--hostile", "--seconds", "60")
 
 
+@pytest.fixture(scope="session")
+def still_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A page with runs that stand still in each of their states."""
+    yield from _scripted(tmp_path_factory.mktemp("stills"), "--stills")
+
+
 @pytest.fixture
 def real_page(tmp_path: Path) -> Iterator[Served]:
     port = free_port()

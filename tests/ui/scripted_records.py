@@ -25,6 +25,7 @@ from optimizers.results import (
 from optimizers.schema import (
     Census,
     Cost,
+    Explanation,
     Memory,
     Output,
     SkippedModule,
@@ -90,44 +91,58 @@ CHECKPOINT = records.checkpoint(
     low_bit_grid="These weights were 4-bit before they were stored, so the quality of 4-bit techniques measured on "
     "them says little about other models.",
 )
+ABOUT = Explanation("Fewer bytes are read for each token.", "its documentation")
 NF4 = TechniqueRow(
     "bnb_nf4",
     "weights",
     "4-bit weights (bitsandbytes NF4)",
     "Weights kept in 4 bits on a grid made for neural networks.",
     "About a quarter of the memory.",
+    ABOUT,
     False,
     reason="The package bitsandbytes is not installed.",
     remedy="Install it: pip install bitsandbytes.",
 )
 ROWS = (
-    TechniqueRow("library_default", "precision", "Library default", "What from_pretrained does by itself.", "", True),
-    TechniqueRow("fp32", "precision", "32-bit floats", "Every number in full precision.", "The reference.", True),
+    TechniqueRow(
+        "library_default", "precision", "Library default", "What from_pretrained does by itself.", "", ABOUT, True
+    ),
+    TechniqueRow(
+        "fp32", "precision", "32-bit floats", "Every number in full precision.", "The reference.", ABOUT, True
+    ),
     TechniqueRow(
         "bf16",
         "precision",
         "bfloat16",
         "Half the bits per number, the same range.",
         "Half the memory; faster where the processor has it.",
+        ABOUT,
         True,
         warning="This processor has no native bfloat16, so it will likely be slower here.",
     ),
-    TechniqueRow("fp16", "precision", "float16", "Half the bits per number.", "Half the memory.", True),
+    TechniqueRow("fp16", "precision", "float16", "Half the bits per number.", "Half the memory.", ABOUT, True),
     TechniqueRow(
-        "eager", "attention", "Eager attention", "Attention step by step.", "Exact; the slow reference.", True
+        "eager", "attention", "Eager attention", "Attention step by step.", "Exact; the slow reference.", ABOUT, True
     ),
-    TechniqueRow("sdpa", "attention", "SDPA attention", "Attention in one fused step.", "Faster, exact.", True),
+    TechniqueRow("sdpa", "attention", "SDPA attention", "Attention in one fused step.", "Faster, exact.", ABOUT, True),
     TechniqueRow(
         "torchao_int8_weight_only",
         "weights",
         "8-bit weights (torchao)",
         "Weights kept in 8 bits, computed in the precision above.",
         "About half the memory of bfloat16.",
+        ABOUT,
         True,
     ),
     NF4,
     TechniqueRow(
-        "compile", "compile", "Compiled (torch.compile)", "Turned into machine code first.", "1.5x to 3x faster.", True
+        "compile",
+        "compile",
+        "Compiled (torch.compile)",
+        "Turned into machine code first.",
+        "1.5x to 3x faster.",
+        ABOUT,
+        True,
     ),
 )
 

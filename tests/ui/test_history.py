@@ -9,7 +9,7 @@ from browsing import READY, WHOLE_RUN_MS
 from playwright.sync_api import Page, expect
 
 from optimizers import api
-from optimizers.ui import history, words
+from optimizers.ui import history, words_history
 
 
 def upload(page: Page, name: str, content: bytes) -> None:
@@ -29,13 +29,13 @@ def test_a_run_from_a_file_is_shown_and_can_be_deleted(page: Page, scripted_page
     assert "?run=run-" in opened
     asked: list[str] = []
     page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
-    page.get_by_role("button", name=words.DELETE).click()
+    page.get_by_role("button", name=words_history.DELETE).click()
     page.wait_for_timeout(500)
     expect(page.locator("#lv-run-table")).to_be_visible()  # a no: nothing happens
     page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
-    page.get_by_role("button", name=words.DELETE).click()
+    page.get_by_role("button", name=words_history.DELETE).click()
     page.wait_for_selector(READY)
-    assert asked == [words.DELETE_ASKED] * 2
+    assert asked == [words_history.DELETE_ASKED] * 2
     page.goto(opened)
     expect(page.locator("#lv-notice")).to_contain_text("There is no run")
 

@@ -174,7 +174,8 @@ def test_the_text_and_the_rule_that_quality_rests_on_are_named() -> None:
     packaged = Script().run("x", "done")
     usual = results_view.table(packaged, final=True)
     assert "perplexity on the packaged text; 1.00" in usual
-    assert "your text" not in usual and "llama.cpp" not in usual
+    shown, _, _ = usual.partition("lv-glossary")  # the explanations name llama.cpp as a source
+    assert "your text" not in shown and "llama.cpp" not in shown
     own = OwnText("<b>{0}.txt", "0" * 64, 9, "Once upon")
     changed_run = replace(packaged, workload=replace(packaged.workload, text=own, kl_terms="llama_cpp"))
     table, details = results_view.table(changed_run, final=True), details_view.details(changed_run)
@@ -340,3 +341,13 @@ def test_an_answer_is_raced_only_where_it_is_known_how_far_its_text_had_come() -
     assert two_left.count("data-times=") == 2 and "Race them" in two_left
     one_left = texts.side_by_side(replace(run, variants=(first, untold, without, *rest)), 0)
     assert one_left.count("data-times=") == 1 and "Race them" not in one_left
+
+
+def test_a_race_during_a_run_is_of_a_prompt_that_all_have_answered() -> None:
+    run = Script().run("run-1", "running")
+    assert run.workload.prompts[0] in texts.race_now(run)
+    first, *rest = run.variants
+    late = replace(first, replays=tuple(replay for replay in first.replays if replay.prompt != 0))
+    assert run.workload.prompts[0] not in texts.race_now(replace(run, variants=(late, *rest)))
+    assert texts.race_now(replace(run, variants=(first,))) == ""
+    assert texts.race_now(replace(run, variants=(replace(first, replays=()), *rest))) == ""

@@ -37,6 +37,14 @@ def test_the_race_writes_all_answers_again_together_at_the_pace_that_was_measure
     expect(answers.locator("mark.lv-split")).to_have_count(1)
 
 
+def test_answers_can_be_raced_while_the_run_goes_on(page: Page, still_page: str) -> None:
+    page.goto(f"{still_page}/?run=between")
+    race = page.locator("#lv-run-race")
+    race.get_by_role("button", name="Race them").click()
+    expect(race.get_by_role("button", name="Race again")).to_be_visible()
+    expect(race.locator(".lv-finished")).to_have_count(3)
+
+
 def test_a_race_can_be_held_and_run_at_twice_the_pace(page: Page, scripted_page: str) -> None:
     compare(page, scripted_page)
     page.wait_for_selector(".js-plotly-plot", timeout=WHOLE_RUN_MS)

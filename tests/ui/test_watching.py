@@ -41,16 +41,16 @@ def polled(monkeypatch: pytest.MonkeyPatch, moment: LiveRun, seen: str = "") -> 
 def test_once_timed_turns_may_come_the_page_asks_gradio_now_and_then_only(
     shown: tuple[Lane, ...], interval_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timer = polled(monkeypatch, live(*shown))[4]
+    timer = polled(monkeypatch, live(*shown))[5]
     assert isinstance(timer, gr.Timer)
     assert (timer.value, timer.active) == (interval_s, True)
 
 
 def test_nothing_is_drawn_for_a_moment_that_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     moment = live(lane("a", status="ready"))
-    seen = polled(monkeypatch, moment)[5]
+    seen = polled(monkeypatch, moment)[6]
     again = polled(monkeypatch, moment, seen)
-    assert len(again) == 7
+    assert len(again) == 8
     assert all(update == gr.skip() for update in again)
 
 
@@ -74,7 +74,7 @@ def test_two_tabs_on_the_same_moment_cost_one_drawing(monkeypatch: pytest.Monkey
 
 def test_two_runs_that_stand_at_the_same_version_are_not_taken_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(stills=True)
-    tables = [polled(monkeypatch, script.watch(run))[2] for run in ("between", "done", "ladder")]
+    tables = [polled(monkeypatch, script.watch(run))[3] for run in ("between", "done", "ladder")]
     assert "Results so far" in tables[0] and "Results so far" not in tables[1]
     assert "This step" in tables[2] and "This step" not in tables[1]
 
@@ -87,3 +87,14 @@ def test_another_model_leaves_ticks_alone_but_for_what_it_cannot_use(monkeypatch
     told = {row.id: box.constructor_args for row, box in zip(rows, boxes, strict=True)}
     assert told["bf16"] == {"interactive": True}
     assert told["bnb_nf4"] == {"interactive": False, "value": False}
+
+
+def test_a_race_is_offered_once_all_have_answered_and_then_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(stills=True)
+    early, late = script.watch("loading"), replace(script.watch("between"), version=2)
+    nothing = polled(monkeypatch, early)
+    assert early.run is None and nothing[2] == gr.skip()
+    first = polled(monkeypatch, late, nothing[6])
+    assert "Race them" in first[2]
+    assert polled(monkeypatch, replace(late, version=late.version + 1), first[6])[2] == gr.skip()
+    assert polled(monkeypatch, replace(late, version=late.version + 2, status="done"), first[6])[2] == ""

@@ -181,6 +181,15 @@ def test_a_run_json_from_elsewhere_is_opened_and_a_run_removed(
     assert main(["runs", "--open", str(ROOT / "assets" / "sample.json"), "--json"]) == 0
     (kept,) = json.loads(capsys.readouterr().out)["runs"]
     assert kept["model"] == "smollm2-135m" and api.load(kept["id"]).id == kept["id"]
+    assert main(["runs", "--open", str(ROOT / "assets" / "sample.json"), "--json"]) == 0
+    again = next(run["id"] for run in json.loads(capsys.readouterr().out)["runs"] if run["id"] != kept["id"])
+    assert main(["runs", "--compare", kept["id"], again, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["differences"] == [] and {pair["decode"]["verdict"] for pair in found["pairs"]} == {"within noise"}
+    assert main(["runs", "--compare", kept["id"], again]) == 0
+    assert "first / second" in capsys.readouterr().out
+    assert main(["runs", "--remove", again]) == 0
+    capsys.readouterr()
     assert main(["runs", "--remove", kept["id"]]) == 0
     assert "No runs are kept yet." in capsys.readouterr().out
     assert main(["runs", "--remove", kept["id"]]) == 2

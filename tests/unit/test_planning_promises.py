@@ -1,5 +1,5 @@
-"""What planning says of each variant: titles, promises and what to judge them against, and the attention that the model
-has."""
+"""What planning says of each variant: titles, warnings, promises and what to judge them against, and the attention that
+the model has."""
 
 from __future__ import annotations
 
@@ -88,3 +88,17 @@ def test_a_model_without_fused_attention_has_a_baseline_that_runs() -> None:
     assert "flex_attention" in reasons["fp32+flex_attention"].reason
     stored = planned(make.choice("eager", baseline="library_default"), attentions=kinds, stored_dtype="bfloat16")
     assert [variant.key for variant in stored.variants] == ["library_default", "bf16+eager"]
+
+
+def test_what_is_known_to_disappoint_is_said_once_before_the_run() -> None:
+    choice = make.choice("compile", "bf16+compile")
+    short = make.choice("compile", "bf16+compile", max_new_tokens=31)
+    long = planned(choice).warnings
+    more = planned(short).warnings
+    assert (added := more.keys() - long.keys()) == {
+        "Answers of 31 new tokens are too short to show what Compiled (torch.compile) gives: ask for 32 or more."
+    }
+    compiled = planned(choice).variants[1]
+    assert compiled.key == "fp32+sdpa+compile+static_cache"
+    assert {more[warning] for warning in added} == {compiled.title}
+    assert sum(warning.startswith("The first run compiles") for warning in long) == 1

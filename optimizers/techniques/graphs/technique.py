@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from optimizers.schema import Checkpoint, Machine, Promise
+from optimizers.schema import Checkpoint, Explanation, Machine, Promise
 from optimizers.techniques.base import Effort, Technique
 from optimizers.techniques.graphs.loading import import_early, loader
 from optimizers.techniques.graphs.recipes import (
@@ -28,6 +28,7 @@ def graph(
     precision: Literal["fp32", "int8", "int4"],
     title: str,
     summary: str,
+    about: Explanation,
     promises: tuple[Promise, ...],
     linear_bytes: float | None = None,
 ) -> Technique:
@@ -39,6 +40,7 @@ def graph(
         slot="runtime",
         title=title,
         summary=summary,
+        about=about,
         promises=promises,
         also_fills=TAKEN_SLOTS,
         why_not=why_not,
