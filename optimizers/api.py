@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
-from optimizers import checkpoints, machine, planning
+from optimizers import checkpoints, machine, planning, takeaway
 from optimizers import engines as environments
 from optimizers.errors import ChoiceError, LeversError, RunNotFound, TextError
 from optimizers.manager import Manager, finished
@@ -66,8 +66,7 @@ def techniques(model: str | None = None) -> TechniqueList:
     A local folder is only looked at where the settings allow it. Raises CheckpointError."""
     here = machine.describe()
     checkpoint = None if model is None else prepare(model, folders=settings().allow_folders)
-    rows = tuple(_row(technique, here, checkpoint) for technique in all_techniques().values())
-    return TechniqueList(here, rows)
+    return TechniqueList(here, tuple(_row(technique, here, checkpoint) for technique in all_techniques().values()))
 
 
 def models() -> tuple[ModelEntry, ...]:
@@ -304,6 +303,11 @@ def runs() -> tuple[RunSummary, ...]:
 def load(run_id: str) -> Run:
     """A kept run, as far as it came. Raises RunNotFound."""
     return _store().load(run_id)
+
+
+def recipe(run_id: str, variant: str) -> str:
+    """A measured variant of a run as a script that runs without this program. Raises RunNotFound, TakeawayError."""
+    return takeaway.recipe(load(run_id), variant)
 
 
 def folder(run_id: str) -> Path:

@@ -10,7 +10,8 @@
     │   │   ├── CheckpointBroken      files missing, cut short or unreadable
     │   │   ├── CheckpointRefused     pickled weights, remote code, another kind of model
     │   │   └── HubUnreachable        a hub id, and no hub in reach
-    │   └── RunUnreadable       a file that is to be opened is no finished run
+    │   ├── RunUnreadable       a file that is to be opened is no finished run
+    │   └── TakeawayError       of this run or variant there is nothing to take away, or not into that folder
     ├── RunNotFound             no run of that id in this program's folder (exit code 2)
     ├── EngineError             an engine's own environment cannot be made, used or removed
     ├── WorkerError             a worker failed, died or did not answer in time
@@ -48,6 +49,10 @@ class ThreadsError(ChoiceError):
 
 class RunUnreadable(UsageError):
     """A file that is to be opened as a run is none."""
+
+
+class TakeawayError(UsageError):
+    """Of this run or variant there is nothing to take away, or not into that folder."""
 
 
 class CheckpointError(UsageError):

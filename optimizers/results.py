@@ -169,6 +169,8 @@ class Caveat:
 
 @dataclass(frozen=True)
 class ModelFacts:
+    """`linear_widths` are the input widths of its linear layers; empty in runs that did not keep them."""
+
     id: str
     source: str
     revision: str
@@ -180,6 +182,7 @@ class ModelFacts:
     context_length: int
     quantization: str | None
     low_bit_grid: str | None
+    linear_widths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

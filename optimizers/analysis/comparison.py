@@ -175,4 +175,5 @@ def _facts(checkpoint: Checkpoint) -> ModelFacts:
         context_length=checkpoint.context_length,
         quantization=checkpoint.quantization,
         low_bit_grid=checkpoint.low_bit_grid,
+        linear_widths=checkpoint.linear_widths,
     )

@@ -41,6 +41,10 @@ def parser() -> argparse.ArgumentParser:
     change = engines.add_mutually_exclusive_group()
     change.add_argument("--install", metavar="ID", help="install its environment now, not on its first use")
     change.add_argument("--remove", metavar="ID", help="remove its environment; the next use installs it again")
+    recipe = commands.add_parser("takeaway", help="a measured variant as a script that runs without this program")
+    recipe.add_argument("run", metavar="RUN", help="the run's id, as `runs` lists it")
+    recipe.add_argument("variant", metavar="VARIANT", help="the variant's key, such as bf16+sdpa")
+    recipe.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="write recipe.py there: new or empty")
     for command in (listing, models, runs, engines):
         command.add_argument("--json", action="store_true", help="write JSON, and nothing else, to stdout")
     return top

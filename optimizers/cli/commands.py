@@ -24,13 +24,14 @@ from rich.text import Text
 from optimizers import api
 from optimizers.analysis.between_runs import between
 from optimizers.cli import arguments, figures, tables
-from optimizers.errors import ChoiceError, LeversError, RunNotFound, RunUnreadable, UsageError
+from optimizers.errors import ChoiceError, LeversError, RunNotFound, RunUnreadable, TakeawayError, UsageError
 from optimizers.results import LiveRun, Run
 from optimizers.schema import FINAL_STATUSES, Plan, to_json
 
 DONE, NOTHING_MEASURED, BAD_USAGE, SOME_FAILED, STOPPED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 PIPED_WIDTH = 160
 KEPT_FILES = ("run.json", "samples.jsonl", "events.jsonl", "logs")
+RECIPE = "recipe.py"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -46,6 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "models": _models,
         "runs": _runs,
         "engines": _engines,
+        "takeaway": _takeaway,
     }
     try:
         code = commands[options.command](options)
@@ -156,6 +158,21 @@ def _engines(options: argparse.Namespace) -> int:
         _console(stderr=True).print(Text(f"{figures.size(freed)} were freed."))
     entries = api.engines()
     _write(_listed("engines", entries)) if options.json else _show(tables.engines(entries))
+    return DONE
+
+
+def _takeaway(options: argparse.Namespace) -> int:
+    script = api.recipe(options.run, options.variant)
+    path = options.to / RECIPE
+    other = "Name another with --to."
+    try:
+        options.to.mkdir(parents=True, exist_ok=True)
+        if any(options.to.iterdir()):
+            raise TakeawayError(f"The folder {options.to} is not empty.", other)
+        path.write_text(script, encoding="utf-8")
+    except OSError as error:
+        raise TakeawayError(f"{path} cannot be written: {error.strerror}.", other) from None
+    _console().print(Text(f"Written: {path}"), soft_wrap=True)
     return DONE
 
 

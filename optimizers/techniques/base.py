@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from optimizers.schema import Census, Checkpoint, Explanation, Machine, Obstacle, Promise, Slot
+from optimizers.techniques.shared_calls import Call
 
 
 @dataclass(frozen=True)
 class LoadOptions:
     """What from_pretrained is told; a field left None is not said. `dtype` is a torch dtype's name or "auto";
-    `quantization` is one of transformers' quantization configs."""
+    `quantization` makes one of transformers' quantization configs."""
 
     dtype: str | None = None
     attention: str | None = None
-    quantization: Any | None = None
+    quantization: Call | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,30 @@ class GenerationOptions:
     compile_mode: str | None = None
     sampling: Sampling | None = None
     prompt_lookup_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a script needs to have a technique without this program, beside the keywords that `options` and `generation`
+    declare already. Everything is lines of Python.
+
+    imports: what the other lines need.
+    change: statements that change `model` once it is loaded.
+    load: statements in place of from_pretrained. They leave `tokenizer` and, unless there is an `answer`, `model`; they
+        find the checkpoint's folder in MODEL, and THREADS.
+    answer: statements in place of generate(). They leave `new`, the ids of the answer, and `stops`, the ids that end
+        one; they find the prompt's ids, (1, tokens), in `ids`, and NEW_TOKENS and SEED.
+    packages: distributions to install, beside torch and transformers.
+    engine: the engine (`engines/`) whose exact versions the script needs, in an environment of its own.
+    notes: sentences for the reader: above all where the script is not the path that was measured."""
+
+    imports: tuple[str, ...] = ()
+    change: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    engine: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +97,10 @@ def _no_options(context: LoadContext) -> LoadOptions:
 
 def _no_generation_options(context: LoadContext) -> GenerationOptions:
     return GenerationOptions()
+
+
+def _declared(context: LoadContext, generation: GenerationOptions) -> Recipe:
+    return Recipe()
 
 
 def _unexplained(message: str) -> Obstacle | None:
@@ -115,8 +144,9 @@ class Technique:
     warn: a sentence to show before the run when it is known to disappoint here, else None. Pure.
     least_tokens: shorter answers than so many new tokens cannot show what it gives; said before the run.
     brings: ids that come with it wherever the stack leaves their slots open (compile brings a static cache).
-    options: what to tell from_pretrained. Runs in the worker.
-    generation: what to tell generate(). Runs in the worker.
+    options: what to tell from_pretrained. Light, but for a technique that has its own `load`: there it runs in the
+        worker and imports what loading will need.
+    generation: what to tell generate(). Pure.
     load: a loader of its own in place of from_pretrained (another runtime): gives a PreTrainedModel that generate() can
         drive. Runs in the worker; the second argument tells what it is doing, in a few words.
     transform: changes the loaded model in place or returns another (None: nothing to do). Runs in the worker.
@@ -129,6 +159,8 @@ class Technique:
     engine: the engine (`engines/`) in whose environment its worker runs, None for the program's own.
     conflicts: technique id to the sentence that says why the two do not go together.
     effort: roughly what it takes in time.
+    recipe: what a script needs beside the declared keywords; the second argument is what the whole stack tells
+        generate(). Pure.
     """
 
     id: str
@@ -155,3 +187,4 @@ class Technique:
     conflicts: Mapping[str, str] = field(default_factory=dict)
     explain: Callable[[str], Obstacle | None] = _unexplained
     effort: Effort = Effort()
+    recipe: Callable[[LoadContext, GenerationOptions], Recipe] = _declared

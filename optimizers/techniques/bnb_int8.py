@@ -9,14 +9,14 @@ from __future__ import annotations
 from optimizers.schema import Explanation, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import linears_converted, made_for_gpus, weights_need
+from optimizers.techniques.shared_bitsandbytes import bitsandbytes_recipe
+from optimizers.techniques.shared_calls import Call
 
 _SOURCE = "transformers documentation, Bitsandbytes: huggingface.co/docs/transformers/quantization/bitsandbytes"
 
 
 def _options(context: LoadContext) -> LoadOptions:
-    from transformers import BitsAndBytesConfig
-
-    return LoadOptions(quantization=BitsAndBytesConfig(load_in_8bit=True))
+    return LoadOptions(quantization=Call("transformers", "BitsAndBytesConfig", named={"load_in_8bit": True}))
 
 
 TECHNIQUE = Technique(
@@ -38,6 +38,7 @@ TECHNIQUE = Technique(
     why_not=weights_need("bitsandbytes"),
     warn=made_for_gpus,
     options=_options,
+    recipe=bitsandbytes_recipe,
     verify=linears_converted("bitsandbytes", "Leave it out for this model."),
     linear_bytes=1.0,
     effort=Effort(slowdown=2.0, gpu_slowdown=3.0),

@@ -6,7 +6,7 @@ Never replaced by another attention: where it cannot run it is not available, an
 from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
-from optimizers.techniques.base import LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import GenerationOptions, LoadContext, LoadOptions, Recipe, Technique
 from optimizers.techniques.shared import attention_ran, lacks_attention, lacks_gpu
 
 LEAST_CAPABILITY = (8, 0)
@@ -19,6 +19,10 @@ def _options(context: LoadContext) -> LoadOptions:
 
     own = importlib.util.find_spec("flash_attn") is not None
     return LoadOptions(attention="flash_attention_2" if own else HUB_BUILD)
+
+
+def _recipe(context: LoadContext, generation: GenerationOptions) -> Recipe:
+    return Recipe(packages=("kernels",) if _options(context).attention == HUB_BUILD else ("flash-attn",))
 
 
 def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
@@ -57,6 +61,7 @@ TECHNIQUE = Technique(
     ),
     why_not=_why_not,
     options=_options,
+    recipe=_recipe,
     verify=attention_ran("flash_attention_2", "FlashAttention-2"),
     conflicts={"fp32": "FlashAttention-2 computes in 16 bits only: write bf16+flash_attention_2."},
 )

@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
-from optimizers.techniques.base import Effort, LoadContext, Technique
+from optimizers.techniques.base import Effort, GenerationOptions, LoadContext, Recipe, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, already_quantized, linears_converted, processors_only, slow_int8
 
 _SOURCE = "PyTorch blog, Introduction to Quantization on PyTorch (2020)"
@@ -29,6 +29,13 @@ def _transform(model: Any, context: LoadContext) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch announces that this function will leave; it is what the guides teach
         return quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
+
+
+def _recipe(context: LoadContext, generation: GenerationOptions) -> Recipe:
+    return Recipe(
+        imports=("import torch", "from torch.ao.quantization import quantize_dynamic"),
+        change=("model = quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)",),
+    )
 
 
 TECHNIQUE = Technique(
@@ -51,6 +58,7 @@ TECHNIQUE = Technique(
     why_not=_why_not,
     warn=slow_int8,
     transform=_transform,
+    recipe=_recipe,
     verify=linears_converted("PyTorch's dynamic int8", LINEAR_ONLY),
     linear_bytes=1.0,
     conflicts={"bf16": _NEEDS_FP32, "fp16": _NEEDS_FP32, "library_default": _NEEDS_FP32},

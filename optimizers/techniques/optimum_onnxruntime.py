@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
-from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import Effort, GenerationOptions, LoadContext, LoadOptions, Recipe, Technique
+from optimizers.techniques.graphs import written
 from optimizers.techniques.graphs.loading import import_early
 from optimizers.techniques.graphs.recipes import TAKEN_SLOTS, conflicts, graph_ran
 from optimizers.techniques.shared import (
@@ -24,7 +25,7 @@ from optimizers.techniques.shared import (
 )
 
 _TITLE = "ONNX Runtime through Optimum"
-_ENGINE = "optimum_onnx"
+_ENGINE = written.OPTIMUM
 _SOURCE = "Optimum documentation, ONNX Runtime: huggingface.co/docs/optimum-onnx"
 
 _EXPORT_S_PER_PARAMETER = 5e-7
@@ -93,6 +94,10 @@ def _load(context: LoadContext, stage: Callable[[str], None]) -> Any:
     return optimum.load(context, stage)
 
 
+def _recipe(context: LoadContext, generation: GenerationOptions) -> Recipe:
+    return written.optimum()
+
+
 TECHNIQUE = Technique(
     id="optimum_onnxruntime",
     slot="runtime",
@@ -115,6 +120,7 @@ TECHNIQUE = Technique(
     warn=installs_engine(_ENGINE),
     options=_options,
     load=_load,
+    recipe=_recipe,
     verify=graph_ran(quantized=False),
     holds_scores=True,
     slow_to_prepare=True,

@@ -1,16 +1,20 @@
-"""What several techniques share: obstacles, warnings and proofs, all pure. It holds no technique of its own."""
+"""What several techniques share: obstacles, warnings, proofs and the precision of a stack, all pure. It holds no
+technique of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from optimizers.schema import Census, Checkpoint, EngineState, Machine, Obstacle
+from optimizers.techniques.base import LoadContext, Technique
 
 BF16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"})
 FP16_INSTRUCTIONS = frozenset({"avx512_fp16", "amx_fp16", "fphp", "asimdhp"})
 INT8_INSTRUCTIONS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "i8mm", "asimddp"})
 
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
+_STORED = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _HEAD = "output head"
 
 
@@ -210,3 +214,10 @@ def lacks_gpu(machine: Machine, name: str, least: tuple[int, int], remedy: str) 
         has = ".".join(map(str, best.compute_capability))
         return Obstacle(f"{needs}, and the {best.name} has {has}.", remedy)
     return None
+
+
+def in_precision(context: LoadContext, techniques: Iterable[Technique]) -> LoadContext:
+    """The context with the precision that the stack's own technique tells from_pretrained, else with the stored one."""
+    stored = _STORED.get(context.precision, context.precision)
+    said = [technique.options(context).dtype for technique in techniques if technique.slot == "precision"]
+    return replace(context, precision=next((name for name in said if name not in (None, "auto")), None) or stored)

@@ -1,9 +1,12 @@
-"""What the techniques of cache and compiling share: obstacles, warnings, proofs, all pure, and what compiling is but
-for its mode. It holds no technique of its own."""
+"""What the techniques of cache and compiling share: obstacles, warnings, proofs, what compiling is but for its mode,
+and what a stack tells generate(), in words that a worker and a recipe both use. All pure. It holds no technique.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from optimizers.schema import Census, Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, GenerationOptions, Technique
@@ -15,6 +18,14 @@ _WITH_CACHE = ("minimax_m2", "minimax_m3")
 _NEVER_COMPILED = ("llama4",)
 
 _LEAST_TOKENS = 32
+# Static caches grow by this step, so that a compiled step fits many workloads and its cached code is found again.
+CACHE_STEP = 64
+# CUDA graphs take the work of launching kernels away, on a GPU; a processor has nothing of the kind.
+_MODES = {
+    ("default", "cuda"): "reduce-overhead",
+    ("max-autotune", "cpu"): "max-autotune-no-cudagraphs",
+}
+
 _BITSANDBYTES = "transformers does not compile models that bitsandbytes quantized."
 COMPILE_CONFLICTS: Mapping[str, str] = {
     "no_cache": "A compiled step needs a cache of fixed length: without a cache every step has another shape.",
@@ -134,3 +145,41 @@ def compiler_errors(message: str) -> Obstacle | None:
     if "InvalidCxxCompiler" in message or "No working C++ compiler found" in message:
         return Obstacle("The C++ compiler on the path does not work.", "Install g++ or clang++.")
     return None
+
+
+def merged(options: Iterable[GenerationOptions]) -> GenerationOptions:
+    """What all techniques of a stack say together; they fill different slots, so that no field is said twice."""
+    said = {
+        name: value
+        for option in options
+        for name, value in ((field.name, getattr(option, field.name)) for field in dataclasses.fields(option))
+        if value is not None
+    }
+    return GenerationOptions(**said)
+
+
+def keywords(options: GenerationOptions) -> dict[str, Any]:
+    """What a GenerationConfig is told of these options, all of it literals: without the length of a static cache and
+    what a step is compiled with, which hang on the request and on the device."""
+    said: dict[str, Any] = {"do_sample": False, "use_cache": options.cache != "none"}
+    if options.cache == "static":
+        said["cache_implementation"] = "static"
+    if options.compile_mode is None:
+        said["disable_compile"] = True
+    if options.sampling is not None:
+        chosen = options.sampling
+        said |= {"do_sample": True, "temperature": chosen.temperature, "top_p": chosen.top_p, "top_k": 0}
+    if options.prompt_lookup_tokens is not None:
+        said["prompt_lookup_num_tokens"] = options.prompt_lookup_tokens
+    return said
+
+
+def step_mode(mode: str, device: str) -> str:
+    """The mode of torch.compile on a device for the mode that a technique names."""
+    return _MODES.get((mode, device), mode)
+
+
+def packs(device: str, precision: str) -> bool:
+    """Whether weights are to be packed into compiled code. On a processor and in bf16 only: in fp32 it gains nothing
+    for a second copy of the weights (and 8-bit weights would become constants in fp32), in fp16 it is slower."""
+    return device == "cpu" and precision == "bfloat16"

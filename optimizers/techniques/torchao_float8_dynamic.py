@@ -8,6 +8,7 @@ from __future__ import annotations
 from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, lacks_gpu, linears_converted, weights_need
+from optimizers.techniques.shared_torchao import torchao, torchao_recipe
 
 LEAST_CAPABILITY = (8, 9)
 _SOURCE = "torchao documentation, Float8DynamicActivationFloat8WeightConfig"
@@ -15,10 +16,7 @@ _REMEDY = "Run it on such a GPU; here use torchao_int8_weight_only or torchao_in
 
 
 def _options(context: LoadContext) -> LoadOptions:
-    from torchao.quantization import Float8DynamicActivationFloat8WeightConfig
-    from transformers import TorchAoConfig
-
-    return LoadOptions(quantization=TorchAoConfig(Float8DynamicActivationFloat8WeightConfig()))
+    return torchao("Float8DynamicActivationFloat8WeightConfig")
 
 
 def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
@@ -43,6 +41,7 @@ TECHNIQUE = Technique(
     ),
     why_not=_why_not,
     options=_options,
+    recipe=torchao_recipe,
     verify=linears_converted("torchao", LINEAR_ONLY),
     linear_bytes=1.0,
     effort=Effort(gpu_slowdown=3.0),

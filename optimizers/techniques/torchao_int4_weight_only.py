@@ -8,10 +8,12 @@ On a processor the layout is the one that torchao's prototype holds; its default
 from __future__ import annotations
 
 from optimizers.schema import Checkpoint, Explanation, Machine, Obstacle, Promise
-from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
+from optimizers.techniques.base import Effort, GenerationOptions, LoadContext, LoadOptions, Recipe, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, lacks_package, linears_converted, weights_need
+from optimizers.techniques.shared_torchao import PACKAGES, torchao
 
 GROUP_SIZES = (128, 64, 32)
+_PROTOTYPE = "torchao.prototype.quantization.int4"
 _SOURCE = "torchao documentation, Int4WeightOnlyConfig"
 # Half a byte, and a scale and a zero point of 4 bytes each for a group of 64.
 _LINEAR_BYTES = 0.5 + 8 / 64
@@ -24,16 +26,15 @@ def group_size(widths: tuple[int, ...]) -> int:
 
 
 def _options(context: LoadContext) -> LoadOptions:
-    from transformers import TorchAoConfig
-
     size = group_size(context.checkpoint.linear_widths)
     if context.device == "cuda":
-        from torchao.quantization import Int4WeightOnlyConfig
+        return torchao("Int4WeightOnlyConfig", group_size=size)
+    return torchao("PrototypeInt4WeightOnlyConfig", _PROTOTYPE, group_size=size)
 
-        return LoadOptions(quantization=TorchAoConfig(Int4WeightOnlyConfig(group_size=size)))
-    from torchao.prototype.quantization.int4 import PrototypeInt4WeightOnlyConfig
 
-    return LoadOptions(quantization=TorchAoConfig(PrototypeInt4WeightOnlyConfig(group_size=size)))
+def _recipe(context: LoadContext, generation: GenerationOptions) -> Recipe:
+    kernels = ("mslk",) if context.device == "cuda" else ()
+    return Recipe(packages=(*PACKAGES, *kernels))
 
 
 def _why_not(machine: Machine, checkpoint: Checkpoint | None) -> Obstacle | None:
@@ -75,6 +76,7 @@ TECHNIQUE = Technique(
     why_not=_why_not,
     warn=_warn,
     options=_options,
+    recipe=_recipe,
     verify=linears_converted("torchao", LINEAR_ONLY),
     linear_bytes=_LINEAR_BYTES,
     effort=Effort(slowdown=30.0),

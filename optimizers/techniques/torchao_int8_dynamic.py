@@ -9,15 +9,13 @@ from __future__ import annotations
 from optimizers.schema import Checkpoint, Explanation, Machine, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, slow_int8, weights_need
+from optimizers.techniques.shared_torchao import torchao, torchao_recipe
 
 _SOURCE = "torchao documentation, Int8DynamicActivationInt8WeightConfig"
 
 
 def _options(context: LoadContext) -> LoadOptions:
-    from torchao.quantization import Int8DynamicActivationInt8WeightConfig
-    from transformers import TorchAoConfig
-
-    return LoadOptions(quantization=TorchAoConfig(Int8DynamicActivationInt8WeightConfig()))
+    return torchao("Int8DynamicActivationInt8WeightConfig")
 
 
 def _warn(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
@@ -47,6 +45,7 @@ TECHNIQUE = Technique(
     why_not=weights_need("torchao"),
     warn=_warn,
     options=_options,
+    recipe=torchao_recipe,
     verify=linears_converted("torchao", LINEAR_ONLY),
     linear_bytes=1.0,
     effort=Effort(slowdown=4.0, gpu_slowdown=3.0),

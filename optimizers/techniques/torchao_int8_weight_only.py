@@ -8,13 +8,11 @@ from __future__ import annotations
 from optimizers.schema import Checkpoint, Explanation, Machine, Promise
 from optimizers.techniques.base import Effort, LoadContext, LoadOptions, Technique
 from optimizers.techniques.shared import LINEAR_ONLY, linears_converted, weights_need
+from optimizers.techniques.shared_torchao import torchao, torchao_recipe
 
 
 def _options(context: LoadContext) -> LoadOptions:
-    from torchao.quantization import Int8WeightOnlyConfig
-    from transformers import TorchAoConfig
-
-    return LoadOptions(quantization=TorchAoConfig(Int8WeightOnlyConfig()))
+    return torchao("Int8WeightOnlyConfig")
 
 
 def _warn(machine: Machine, checkpoint: Checkpoint | None) -> str | None:
@@ -46,6 +44,7 @@ TECHNIQUE = Technique(
     why_not=weights_need("torchao"),
     warn=_warn,
     options=_options,
+    recipe=torchao_recipe,
     verify=linears_converted("torchao", LINEAR_ONLY),
     linear_bytes=1.0,
     effort=Effort(slowdown=1.6),

@@ -16,7 +16,7 @@ from optimizers import api
 from optimizers.results import TechniqueRow
 from optimizers.schema import PresetId
 from optimizers.settings import settings
-from optimizers.ui import between, form, glossary, history, hub_search, notes, sample, words
+from optimizers.ui import between, form, glossary, history, hub_search, notes, recipe_view, sample, words
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,7 @@ class ResultsView:
     prompt: gr.Dropdown
     answers: gr.HTML
     details: gr.HTML
+    recipes: recipe_view.RecipeView
     beside: between.BetweenView
     download: gr.Button
     delete: gr.Button
@@ -373,12 +374,15 @@ def _results_view(run: RunView) -> ResultsView:
             with gr.Row(elem_classes="lv-charts"):
                 charts = tuple(_chart(name, title) for name, title in words.CHARTS.items())
             details = _html("", "lv-details")
+            recipes = recipe_view.view(_html)
             beside = between.view(_html)
             download = gr.Button(words.DOWNLOAD, size="md", elem_id="lv-download")
             delete = history.delete_button()
             payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")
     dark = gr.Checkbox(visible="hidden", label="dark", elem_id="lv-dark")
-    return ResultsView(section, charts, caveats, prompt, answers, details, beside, download, delete, payload, dark)
+    return ResultsView(
+        section, charts, caveats, prompt, answers, details, recipes, beside, download, delete, payload, dark
+    )
 
 
 def _chart(name: str, title: str) -> Chart:

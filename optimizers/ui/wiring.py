@@ -23,6 +23,7 @@ from optimizers.ui import (
     history,
     hub_search,
     layout,
+    recipe_view,
     results_view,
     texts,
     theme,
@@ -46,7 +47,7 @@ _DRAWN = """() => { const root = document.documentElement.classList;
   requestAnimationFrame(() => requestAnimationFrame(() => root.add('lv-drawn'))); }"""
 _SHOWN = "() => { document.documentElement.classList.remove('lv-attaching'); }"
 # A request that gets no answer puts up the banner, the next that gets one takes it down.
-_SCRIPTS = (texts.RACE_SCRIPT, headline.SCRIPT, results_view.SORT_SCRIPT, hub_search.SCRIPT)
+_SCRIPTS = (texts.RACE_SCRIPT, headline.SCRIPT, results_view.SORT_SCRIPT, hub_search.SCRIPT, recipe_view.SCRIPT)
 _HEAD = """<script>(() => { const root = document.documentElement.classList, send = window.fetch;
   window.fetch = (...asked) => send(...asked).then(
     (answer) => { root.remove('lv-offline'); return answer; },
@@ -185,6 +186,7 @@ def _connect_results(page: layout.Page) -> None:
     run.finished.change(watching.results, [run.finished, results.dark], shown, js=_DARK, **_QUIET)
     between.connect(results.beside, run.id, run.finished, **_QUIET)
     results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)
+    recipe_view.connect(results.recipes, run.id, run.finished, **_QUIET)
     saved = results.download.click(watching.run_json, run.id, results.payload, **_QUIET)
     saved.then(None, [results.payload, run.id], None, js=_SAVE)
 

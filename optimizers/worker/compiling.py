@@ -12,18 +12,13 @@ from typing import Any
 from transformers import CompileConfig
 
 from optimizers.schema import CompileCensus
-
-# CUDA graphs take the work of launching kernels away, on a GPU; a processor has nothing of the kind.
-_MODES = {
-    ("default", "cuda"): "reduce-overhead",
-    ("max-autotune", "cpu"): "max-autotune-no-cudagraphs",
-}
+from optimizers.techniques.shared_decoding import step_mode
 
 
 def compile_config(mode: str, device: str) -> Any:
     """What generate() is to compile its decoding step with. `mode` is torch.compile's; on `device` cpu it compiles only
     when told that any device will do (transformers' GenerationMixin._valid_auto_compile_criteria)."""
-    config = CompileConfig(mode=_MODES.get((mode, device), mode))
+    config = CompileConfig(mode=step_mode(mode, device))
     config._compile_all_devices = True
     return config
 
@@ -38,12 +33,6 @@ def compile_for(threads: int, packed: bool) -> None:
 
     config.cpp.threads = threads
     config.freezing = packed
-
-
-def packs(device: str, precision: str) -> bool:
-    """Whether weights are to be packed into compiled code. On a processor and in bf16 only: in fp32 it gains nothing
-    for a second copy of the weights (and 8-bit weights would become constants in fp32), in fp16 it is slower."""
-    return device == "cpu" and precision == "bfloat16"
 
 
 @dataclass(frozen=True)

@@ -7,29 +7,16 @@ which it alone knows. Compiling is in `compiling.py`, asking is in `generating.p
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any
 
 import torch
 from transformers import GenerationConfig
 
 from optimizers.techniques.base import GenerationOptions
+from optimizers.techniques.shared_decoding import CACHE_STEP, keywords
 from optimizers.worker.compiling import compile_config
 
-# Static caches grow by this step, so that a compiled step fits many workloads and its cached code is found again.
-CACHE_STEP = 64
 _MODES = {"greedy_search": "greedy", "sample": "sampling", "assisted_generation": "prompt_lookup"}
-
-
-def merged(options: Iterable[GenerationOptions]) -> GenerationOptions:
-    """What all techniques of a stack say together; they fill different slots, so that no field is said twice."""
-    said = {
-        name: value
-        for option in options
-        for name, value in ((field.name, getattr(option, field.name)) for field in dataclasses.fields(option))
-        if value is not None
-    }
-    return GenerationOptions(**said)
 
 
 def cache_tokens(longest_tokens: int) -> int:
@@ -55,18 +42,15 @@ class Decoding:
         """The config of one request of exactly so many tokens. `forced`: each token is looked at or given from outside,
         one by one, which guessing ahead does not allow; prompt lookup then decodes plainly."""
         options = self.options
-        said: dict[str, Any] = {"do_sample": False, "use_cache": options.cache != "none"}
-        if options.cache == "static" and self._kept is None:
-            said |= {"cache_implementation": "static", "max_cache_len": self._cache_tokens}
-        if self._compile is None:
-            said["disable_compile"] = True
-        else:
+        if self._kept is not None:
+            options = dataclasses.replace(options, cache=None)
+        if forced:
+            options = dataclasses.replace(options, prompt_lookup_tokens=None)
+        said = keywords(options)
+        if options.cache == "static":
+            said["max_cache_len"] = self._cache_tokens
+        if self._compile is not None:
             said["compile_config"] = self._compile
-        if options.sampling is not None:
-            chosen = options.sampling
-            said |= {"do_sample": True, "temperature": chosen.temperature, "top_p": chosen.top_p, "top_k": 0}
-        if options.prompt_lookup_tokens is not None and not forced:
-            said["prompt_lookup_num_tokens"] = options.prompt_lookup_tokens
         return GenerationConfig(max_new_tokens=max_new_tokens, eos_token_id=None, pad_token_id=self._pad_id, **said)
 
     def begin(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,10 @@ from optimizers.schema import Checkpoint, Task
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import GenerationOptions, LoadContext, LoadOptions, Technique
 from optimizers.techniques.graphs import older
-from optimizers.worker.compiling import compile_for, packs
-from optimizers.worker.decoding import merged
+from optimizers.techniques.shared import in_precision
+from optimizers.techniques.shared_decoding import merged, packs
+from optimizers.worker.compiling import compile_for
 
-_STORED_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _NAMED_MISSING = 3
 
 
@@ -72,12 +72,14 @@ def vocabulary(loaded: Loaded) -> int:
 
 @dataclass(frozen=True)
 class Request:
-    """A Load command with its techniques looked up and asked what from_pretrained shall be told."""
+    """A Load command with its techniques looked up and asked what from_pretrained shall be told; `quantization` is the
+    config that one of them makes."""
 
     command: Load
     techniques: tuple[Technique, ...]
     context: LoadContext
     options: tuple[LoadOptions, ...]
+    quantization: Any = None
 
 
 def prepare(command: Load) -> Request:
@@ -88,6 +90,7 @@ def prepare(command: Load) -> Request:
     techniques = _techniques(command.techniques)
     context = _context(command, techniques)
     options = tuple(technique.options(context) for technique in techniques)
+    quantization = next((option.quantization.made() for option in options if option.quantization is not None), None)
     flexible = any(option.attention == "flex_attention" for option in options)
     compiled = any(technique.slot == "compile" for technique in techniques)
     if flexible or compiled:
@@ -95,7 +98,7 @@ def prepare(command: Load) -> Request:
     # transformers imports a model's code when its class is first named.
     for name in (_model_class(command.checkpoint.task).__name__, "AutoTokenizer", command.checkpoint.architecture):
         getattr(transformers, name, None)
-    return Request(command, techniques, context, options)
+    return Request(command, techniques, context, options, quantization)
 
 
 def _prepare_process(threads: int, seed: int) -> None:
@@ -173,20 +176,17 @@ def _techniques(ids: tuple[str, ...]) -> tuple[Technique, ...]:
 
 
 def _context(command: Load, techniques: tuple[Technique, ...]) -> LoadContext:
-    """What the techniques may know; its precision is what the stack's precision technique tells from_pretrained."""
-    stored = _STORED_NAMES.get(command.checkpoint.stored_dtype, command.checkpoint.stored_dtype)
+    """What the techniques may know."""
     context = LoadContext(
         checkpoint=command.checkpoint,
-        precision=stored,
+        precision=command.checkpoint.stored_dtype,
         threads=command.threads,
         longest_tokens=command.longest_tokens,
         instruction_sets=command.instruction_sets,
         seed=command.seed,
         device=command.device,
     )
-    said = [technique.options(context).dtype for technique in techniques if technique.slot == "precision"]
-    precision = next((name for name in said if name not in (None, "auto")), stored)
-    return replace(context, precision=str(precision))
+    return in_precision(context, techniques)
 
 
 def _model_class(task: Task) -> Any:
@@ -203,9 +203,9 @@ def _read_model(request: Request) -> Any:
             said["dtype"] = option.dtype if option.dtype == "auto" else getattr(torch, option.dtype)
         if option.attention is not None:
             said["attn_implementation"] = option.attention
-        if option.quantization is not None:
-            # Never passed as None: that breaks loading a checkpoint that is quantized already.
-            said["quantization_config"] = option.quantization
+    if request.quantization is not None:
+        # Never passed as None: that breaks loading a checkpoint that is quantized already.
+        said["quantization_config"] = request.quantization
     try:
         model, report = _model_class(checkpoint.task).from_pretrained(
             folder,

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import planning_records as make
 import pytest
+import takeaway_records
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "worker"))
 
 from driver import WorkerProcess, facts
 
+from optimizers import takeaway
 from optimizers.checkpoints.attentions import attentions
 from optimizers.engines import all_engines
 from optimizers.protocol import Answered, CensusTaken, Loaded, MemoryTaken, RunRequest, TakeCensus, TakeMemory
 from optimizers.schema import SLOTS, EngineState, Machine
 from optimizers.techniques import all_techniques
-from optimizers.techniques.base import Technique
+from optimizers.techniques.base import GenerationOptions, LoadContext, LoadOptions, Recipe, Technique
 
 IDS = tuple(all_techniques())
 MODELS = {"tiny-llama": ("llama", "LlamaForCausalLM"), "tiny-gpt2": ("gpt2", "GPT2LMHeadModel")}
@@ -35,6 +37,7 @@ NOT_APPLIED = {
     ("torchao_int4_weight_only", "tiny-gpt2"),
 }
 NEW_TOKENS = 6
+PROMPT = "The old captain"
 
 # The tiny Llama: vocabulary 384, width 64, 2 layers, inner width 128, keys and values 32 wide, tied.
 EMBEDDING = 384 * 64
@@ -89,7 +92,7 @@ def stack(technique: Technique) -> tuple[str, ...]:
 def run_case(folder: Path, techniques: tuple[str, ...], log: Path) -> Outcome:
     with WorkerProcess(log) as worker:
         loaded = worker.load(folder, *techniques)
-        answered = worker.do(RunRequest(0, "The old captain", NEW_TOKENS), Answered)
+        answered = worker.do(RunRequest(0, PROMPT, NEW_TOKENS), Answered)
         census = worker.do(TakeCensus(), CensusTaken)
         memory = worker.do(TakeMemory(), MemoryTaken)
         return Outcome(loaded, answered, census, memory)
@@ -305,3 +308,45 @@ def test_warnings_depend_on_the_instructions(name: str, instructions: str) -> No
     assert plain is not None
     assert plain.endswith(".")
     assert technique.warn(machine(instruction_sets=("avx2", instructions)), None) is None
+
+
+# Each technique on the Llama; on the GPT-2, which has no chat template and no pad token, what differs there.
+TAKEN = tuple((name, model) for name, model in CASES if model == "tiny-llama" or name in ("fp32", "bnb_int8"))
+
+
+@pytest.fixture(scope="module")
+def scripts(
+    tiny_llama: Path, tiny_gpt2: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], Future[str]]:
+    """What each recipe prints, run two at a time, each stack once."""
+    folders = {folder.name: folder for folder in (tiny_llama, tiny_gpt2)}
+    runs = {(stack(all_techniques()[name]), model): None for name, model in TAKEN}
+    with ThreadPoolExecutor(2) as pool:
+        answers = {
+            (key, name): pool.submit(
+                takeaway_records.answer,
+                takeaway.recipe(takeaway_records.on(folders[name], key, PROMPT, NEW_TOKENS), "+".join(key)),
+                tmp_path_factory.mktemp("recipes") / "here",
+            )
+            for key, name in runs
+        }
+    return {(name, model): answers[stack(all_techniques()[name]), model] for name, model in TAKEN}
+
+
+@pytest.mark.parametrize(("name", "model"), TAKEN)
+def test_the_recipe_answers_as_the_worker_does(
+    name: str, model: str, outcomes: dict[tuple[str, str], Outcome], scripts: dict[tuple[str, str], Future[str]]
+) -> None:
+    assert scripts[name, model].result() == outcomes[name, model].answered.output.text
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_what_changes_or_loads_a_model_has_a_recipe_of_its_own(name: str) -> None:
+    technique = all_techniques()[name]
+    context = LoadContext(make.checkpoint(), "float32", 1, 64, ())
+    recipe = technique.recipe(context, GenerationOptions())
+    assert bool(recipe.change) is (technique.transform is not None)
+    assert bool(recipe.load) is (technique.load is not None)
+    declares = technique.load is not None or technique.options(context) != LoadOptions()
+    declares = declares or technique.generation(context) != GenerationOptions()
+    assert declares or recipe != Recipe()

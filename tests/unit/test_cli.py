@@ -200,6 +200,29 @@ def test_a_run_json_from_elsewhere_is_opened_and_a_run_removed(
         assert said in capsys.readouterr().err
 
 
+def test_a_recipe_is_written_into_an_empty_folder_or_it_is_said_why_not(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    kept = api.keep((ROOT / "assets" / "sample.json").read_bytes())
+    key = api.load(kept).baseline
+    goal = tmp_path / "new" / "folder"
+    assert main(["takeaway", kept, key, "--to", str(goal)]) == 0
+    assert capsys.readouterr().out == f"Written: {goal / 'recipe.py'}\n"
+    assert (goal / "recipe.py").read_text("utf-8") == api.recipe(kept, key)
+    (tmp_path / "file").touch()
+    for words, sentence in (
+        ([kept, key, "--to", str(goal)], f"The folder {goal} is not empty. Name another with --to."),
+        ([kept, key, "--to", str(tmp_path / "file")], "recipe.py cannot be written: File exists."),
+        ([kept, "nothing", "--to", str(tmp_path / "other")], "has no variant 'nothing'. Measured in this run: "),
+        (["nothing", key, "--to", str(tmp_path / "other")], "There is no run 'nothing' here."),
+    ):
+        assert main(["takeaway", *words]) == 2
+        said = capsys.readouterr()
+        assert sentence in said.err and said.out == ""
+    assert not (tmp_path / "other").exists()
+    api.delete(kept)
+
+
 def test_json_is_alone_on_stdout_and_out_keeps_everything(tiny_llama: Path, tmp_path: Path) -> None:
     done = run(
         *("compare", tiny_llama, "-t", "bf16", "--prompt", "Alice", "--rounds", "9", "--max-new-tokens", "48"),

@@ -18,11 +18,12 @@ from typing import Any
 import manager_help as help_
 import psutil
 import pytest
+import takeaway_records
 import tiny
 import torch
 from driver import WorkerProcess
 
-from optimizers import engines
+from optimizers import engines, takeaway
 from optimizers.errors import Cancelled, WorkerError
 from optimizers.manager.board import Board
 from optimizers.manager.live import Live
@@ -80,7 +81,7 @@ def said(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         patch.setenv("LEVERS_CACHE", str(tmp_path_factory.mktemp("cache")))
         python = engines.ready(str(all_techniques()[TECHNIQUE].engine), lambda text, share: None)
         patch.setenv("PYTHONPATH", str(Path(engines.__file__).parents[2]))
-        found = {}
+        found: dict[str, Any] = {"python": python}
         for name, stack, interpreter in (("torch", "sdpa", None), ("graph", TECHNIQUE, python)):
             with WorkerProcess(logs / f"{name}.log", interpreter) as worker:
                 found[name] = {
@@ -105,6 +106,20 @@ def test_the_graph_in_the_engines_environment_is_the_model(said: dict[str, Any])
     for scores in graph["scored"].scores:
         assert len(scores.kl_divergence) == len(TARGETS)
         assert max(scores.kl_divergence) < 1e-6
+
+
+def test_the_recipe_answers_as_the_worker_does(said: dict[str, Any], checkpoint: Path, tmp_path: Path) -> None:
+    """In the engine's environment, from a checkpoint that its older library would read wrongly."""
+    run = takeaway_records.on(checkpoint, ("fp32", TECHNIQUE), PROMPT, TOKENS)
+    script = takeaway.recipe(run, run.baseline)
+    told = takeaway_records.answer(script, tmp_path / "here", str(said["python"]))
+    assert told == said["graph"]["answered"].output.text
+
+
+def test_the_recipe_of_a_traced_graph_in_few_bits_runs(said: dict[str, Any], tiny_gpt2: Path, tmp_path: Path) -> None:
+    """It is not the path that is measured, and not the same layers are converted."""
+    run = takeaway_records.on(tiny_gpt2, ("fp32", "onnxruntime_int8"), PROMPT, TOKENS)
+    assert takeaway_records.answer(takeaway.recipe(run, run.baseline), tmp_path / "here", str(said["python"]))
 
 
 def test_a_rotary_base_that_is_passed_over_would_show(checkpoint: Path) -> None:

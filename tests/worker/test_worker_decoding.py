@@ -127,6 +127,6 @@ def test_the_compiler_is_told_what_fits_the_device(mode: str, device: str, asked
     [("cpu", "float32", False), ("cpu", "bfloat16", True), ("cpu", "float16", False), ("cuda", "bfloat16", False)],
 )
 def test_weights_are_packed_into_compiled_code_where_that_helps(device: str, precision: str, packed: bool) -> None:
-    from optimizers.worker.compiling import packs
+    from optimizers.techniques.shared_decoding import packs
 
     assert packs(device, precision) is packed

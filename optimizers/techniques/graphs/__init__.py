@@ -15,6 +15,7 @@
       builder_graph.py   a session whose keys and values are written in place
       traced_graph.py    a session whose keys and values grow
     gate.py            the loaded graph against PyTorch's figures, before anything is measured
+    written.py         the code by which a graph is had without this program, for recipes
     facts.py           operators, bytes and providers of the graph that is loaded
     names.py, sessions.py  what several of these call things, and how they open a session
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from optimizers.techniques.graphs.names import GRAPH, POSITIONS
 
 # No address is asked, and layers with an attention window keep full buffers, which padded batches need.
-_ALWAYS = ("hf_token=false", "windowed_kv_cache=false")
+ALWAYS = ("hf_token=false", "windowed_kv_cache=false")
 
 
 def make(folder: str, goal: Path, precision: str, options: list[str]) -> None:
     """Write the graph of the checkpoint in `folder` into `goal`. The builder takes this process for its own."""
     scratch = goal / "scratch"
     arguments = ["-i", folder, "-o", str(goal), "-p", precision, "-e", "cpu", "-c", str(scratch)]
-    sys.argv = ["builder", *arguments, "--extra_options", *_ALWAYS, *options]
+    sys.argv = ["builder", *arguments, "--extra_options", *ALWAYS, *options]
     runpy.run_module("onnxruntime_genai.models.builder", run_name="__main__")
     shutil.rmtree(scratch, ignore_errors=True)
     only_asked_positions(goal / GRAPH)

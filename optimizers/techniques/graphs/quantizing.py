@@ -16,9 +16,9 @@ from typing import Any
 
 from optimizers.techniques.graphs.names import DATA, GRAPH, REFERENCE
 
-_BITS = {"int8": 8, "int4": 4}
-_BLOCK = 32
-_INTEGER_ARITHMETIC = 4
+BITS = {"int8": 8, "int4": 4}
+BLOCK = 32
+INTEGER_ARITHMETIC = 4
 
 
 def make(folder: Path, goal: Path, precision: str) -> None:
@@ -29,10 +29,10 @@ def make(folder: Path, goal: Path, precision: str) -> None:
     model = onnx.load(folder / GRAPH)
     as_products(model.graph)
     how = DefaultWeightOnlyQuantConfig(
-        block_size=_BLOCK,
+        block_size=BLOCK,
         is_symmetric=True,
-        accuracy_level=_INTEGER_ARITHMETIC,
-        bits=_BITS[precision],
+        accuracy_level=INTEGER_ARITHMETIC,
+        bits=BITS[precision],
         op_types_to_quantize=("MatMul", "Gather") if precision == "int4" else ("MatMul",),
     )
     quantizer = MatMulNBitsQuantizer(model, algo_config=how, nodes_to_exclude=other_tables(model.graph))

@@ -19,6 +19,7 @@ from optimizers.techniques.graphs.recipes import (
     warn_quantized,
     why_not,
 )
+from optimizers.techniques.graphs.written import writer
 
 QUANTIZING = "ONNX Runtime documentation, Quantize ONNX models: onnxruntime.ai/docs/performance/model-optimizations"
 
@@ -47,6 +48,7 @@ def graph(
         warn=warned,
         options=import_early,
         load=loader(recipe),
+        recipe=writer(recipe),
         verify=graph_ran(quantized=recipe.quantized),
         linear_bytes=linear_bytes,
         holds_scores=True,
