@@ -118,11 +118,23 @@ class Divergence:
 
 
 @dataclass(frozen=True)
+class NearMiss:
+    """What is known of the place where the answer to `prompt` leaves the baseline's, whose candidates are in
+    `first_divergence`. `near_tie`: to the baseline both tokens were as likely; None where what each nearly said is not
+    known, which `absent` then explains in whole sentences."""
+
+    prompt: int
+    near_tie: bool | None
+    absent: str | None = None
+
+
+@dataclass(frozen=True)
 class Quality:
     """`kl_divergence` and `same_top` are on the baseline's answers through the timed path, `text` on human text.
     `kl_interval` is a bootstrap over prompts (None with one prompt). `length_ratio` is variant over baseline. Another
     model has `per_byte`, and, where its tokens are others, nothing that is counted in tokens. `within_noise` says that
-    the answers' mean KL divergence is at or under the logit noise floor of the run."""
+    the answers' mean KL divergence is at or under the logit noise floor of the run. `near_misses` has one entry for
+    each prompt whose answer reads otherwise than the baseline's; it is empty in runs that did not keep it."""
 
     task: str
     positions: int
@@ -135,3 +147,4 @@ class Quality:
     length_ratio: float | None
     per_byte: PerByte | None = None
     within_noise: bool = False
+    near_misses: tuple[NearMiss, ...] = ()

@@ -15,7 +15,6 @@ from optimizers.analysis.verdicts import LEAST_FLOOR, LEAST_PAIRS, farthest
 from optimizers.results import Caveat, NoiseFloor, VariantResult
 from optimizers.schema import Measurement, Record
 
-NEAR_TIE = 0.02
 NOISY = 0.1
 NO_REMEDY = "Nothing needs doing; read the figures with it in mind."
 # What the checkpoint's facts say already, by words that a worker's note about the same thing holds.
@@ -281,11 +280,7 @@ def _compiled(item: Measurement) -> Iterator[Caveat]:
 
 
 def _ties(result: VariantResult) -> Iterator[Caveat]:
-    found = result.quality.first_divergence if result.quality else ()
-    ties = 0
-    for item in found:
-        candidates = item.disagreement.baseline if item.disagreement else ()
-        ties += len(candidates) > 1 and abs(candidates[0].probability - candidates[1].probability) < NEAR_TIE
+    ties = sum(miss.near_tie is True for miss in result.quality.near_misses) if result.quality else 0
     if ties:
         where = f"Answers of {result.key} that part from the baseline's at a near tie"
         text = f"{where}, where either word was as likely: {ties}."

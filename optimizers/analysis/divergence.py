@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import zip_longest
 
 from optimizers.quality import Divergence
 from optimizers.schema import Measurement, Output
-from optimizers.scores import PassageScores
+from optimizers.scores import Candidate, Disagreement, PassageScores
+
+CANDIDATES = 5
+LONGEST_TOKEN = 256  # characters; no vocabulary has longer ones that say more
 
 
 def first_divergence(variant: Output, baseline: Output) -> int | None:
@@ -42,7 +46,20 @@ def _divergence(output: Output, answer: Output, scores: Mapping[str, PassageScor
     passage = scores.get(f"answer:{output.prompt}")
     disagreement = passage.disagreement if passage else None
     same_place = disagreement is not None and disagreement.position == token
-    return Divergence(output.prompt, token, disagreement if same_place else None)
+    return Divergence(output.prompt, token, sound(disagreement) if same_place else None)
+
+
+def sound(found: Disagreement | None) -> Disagreement | None:
+    """No more of it than can be shown; None unless both sides have candidates and every probability is one."""
+    if found is None or not (found.baseline and found.variant):
+        return None
+    if not all(0 <= candidate.probability <= 1 for candidate in (*found.baseline, *found.variant)):
+        return None
+    return replace(found, baseline=_bounded(found.baseline), variant=_bounded(found.variant))
+
+
+def _bounded(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    return tuple(replace(candidate, token=candidate.token[:LONGEST_TOKEN]) for candidate in candidates[:CANDIDATES])
 
 
 def exact_match_rate(found: tuple[Divergence, ...]) -> float | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from optimizers.analysis import divergence, statistics
+from optimizers.analysis.near_misses import near_misses, tie_width
 from optimizers.analysis.per_byte import per_byte
 from optimizers.analysis.quality_words import is_numeric_noise
 from optimizers.quality import Quality, TextQuality
@@ -122,6 +123,7 @@ def quality(variant: Measurement, baseline: Measurement, seed: int, same_tokeniz
         length_ratio=divergence.length_ratio(variant, baseline) if same_tokenizer else None,
         per_byte=by_bytes,
         within_noise=is_numeric_noise(spread.mean if spread else None, noise),
+        near_misses=near_misses(variant, baseline, found, tie_width(noise), same_tokenizer),
     )
 
 

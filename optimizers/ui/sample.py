@@ -45,5 +45,5 @@ def draw(run: Run) -> str:
         date=run.created_at[:10],
     )
     return _SAMPLE.format(
-        heading=words.SAMPLE, about=about, answers=Markup(texts.side_by_side(run, PROMPT, scrolls=True))
+        heading=words.SAMPLE, about=about, answers=Markup(texts.side_by_side(run, PROMPT, short=True))
     )

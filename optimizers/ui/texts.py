@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from optimizers.results import Replay, Run, VariantResult
 from optimizers.schema import Output
-from optimizers.ui import figures, results_view, words
+from optimizers.ui import figures, nearly, results_view, words
 
 EMPTY = Markup("")
 
@@ -36,7 +36,7 @@ _RACE_BAR = Markup(
 _CARD = Markup(
     '<article class="lv-answer{kind}" aria-label="{title}"{race}><header><h3>{title}</h3><code>{key}</code>'
     '<p class="lv-verdict-line">{verdict}</p></header>{clock}'
-    '<div class="lv-said"><p class="lv-prose">{text}</p></div><footer>{note}</footer></article>'
+    '<div class="lv-said"><p class="lv-prose">{text}</p></div><footer>{note}</footer>{below}</article>'
 )
 _RACE = Markup(' data-times="{times}" data-ends="{ends}" data-text="{text}"')
 _CLOCK = Markup(
@@ -62,20 +62,20 @@ def prompt_choices(run: Run) -> list[tuple[str, int]]:
     return [(f"{i + 1}. {_one_line(prompt)}", i) for i, prompt in enumerate(run.workload.prompts)]
 
 
-def side_by_side(run: Run, prompt: int, scrolls: bool = False) -> str:
-    """Every answer to `prompt`, the baseline's first, ready to be raced. Variants without answers are left out. On a
-    narrow page they stand in one row where `scrolls` says so, which then can be reached by keyboard."""
+def side_by_side(run: Run, prompt: int, short: bool = False) -> str:
+    """Every answer to `prompt`, the baseline's first, ready to be raced. Variants without answers are left out.
+    `short`: without what each nearly said, and on a narrow page in one row, which then can be reached by keyboard."""
     baseline = next((variant for variant in run.variants if variant.key == run.baseline), None)
     reference = _answer(baseline, prompt) if baseline else None
     others = [variant for variant in run.variants if variant is not baseline and variant.outputs]
     cards = [_card(baseline, prompt, *_baseline_text(reference), kind=" lv-baseline")] if baseline else []
-    cards += [_card(variant, prompt, *_text(_answer(variant, prompt), reference)) for variant in others]
+    cards += [_other_card(run, variant, prompt, reference, short) for variant in others]
     raced = sum(_replay(variant, prompt) is not None for variant in run.variants)
     return _GRID.format(
         label=words.ANSWERS,
         cards=EMPTY.join(cards),
         bar=_race_bar() if raced > 1 else EMPTY,
-        more=_SCROLLS if scrolls else EMPTY,
+        more=_SCROLLS if short else EMPTY,
     )
 
 
@@ -116,7 +116,16 @@ def _replay(variant: VariantResult, prompt: int) -> Replay | None:
     return found
 
 
-def _card(variant: VariantResult, prompt: int, text: str | Markup, note: str, kind: str = "") -> Markup:
+def _other_card(run: Run, variant: VariantResult, prompt: int, reference: Output | None, short: bool) -> Markup:
+    answer, more = _answer(variant, prompt), EMPTY
+    if answer and reference and answer.text != reference.text and not short:
+        more = nearly.nearly(run, variant.quality, answer, reference)
+    return _card(variant, prompt, *_text(answer, reference), below=more)
+
+
+def _card(
+    variant: VariantResult, prompt: int, text: str | Markup, note: str, kind: str = "", below: Markup = EMPTY
+) -> Markup:
     answer, replay = _answer(variant, prompt), _replay(variant, prompt)
     race = clock = EMPTY
     if answer and replay:
@@ -134,6 +143,7 @@ def _card(variant: VariantResult, prompt: int, text: str | Markup, note: str, ki
         note=note,
         race=race,
         clock=clock,
+        below=below,
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from transformers import LogitsProcessor
@@ -21,6 +22,7 @@ from optimizers.errors import WorkerError
 from optimizers.protocol import Passage, Reference, Score
 from optimizers.scores import Candidate, Disagreement, KlTerms, PassageScores
 from optimizers.worker.generating import Generator
+from optimizers.worker.text_ends import token_text
 
 _BLOCK_BYTES = 1 << 24
 _CANDIDATES = 5
@@ -108,7 +110,7 @@ class Tally:
     """The comparison of one passage, growing position by position."""
 
     passage: Passage
-    describe: Callable[[torch.Tensor], tuple[Candidate, ...]]
+    describe: Callable[[int, torch.Tensor], tuple[Candidate, ...]]
     kl_terms: KlTerms = "all"
     kl: list[float] = field(default_factory=list)
     same_top: list[bool] = field(default_factory=list)
@@ -122,8 +124,9 @@ class Tally:
         own = own.clamp(min=_LOWEST)
         same = (base.argmax(-1) == own.argmax(-1)).tolist()
         if self.disagreement is None and not all(same):
-            at = same.index(False)
-            self.disagreement = Disagreement(start + at, self.describe(base[at]), self.describe(own[at]))
+            at, place = same.index(False), start + same.index(False)
+            both = self.describe(place, base[at]), self.describe(place, own[at])
+            self.disagreement = Disagreement(place, *both)
         targets = torch.tensor(self.passage.target_ids[start : start + len(base)]).unsqueeze(1)
         self.same_top += same
         self.variant += own.gather(1, targets).squeeze(1).tolist()
@@ -240,7 +243,7 @@ class _Scoring:
         first = passage.row if self._compare_row is None else self._compare_row
         self._count = rows.available(first, len(passage.target_ids))
         self._last = first + self._count
-        self._tally = Tally(passage, lambda logprobs: candidates(logprobs, generator), command.kl_terms)
+        self._tally = Tally(passage, self._candidates, command.kl_terms)
 
     def run(self) -> PassageScores:
         if not self._passage.context_ids:
@@ -261,6 +264,10 @@ class _Scoring:
             self._tally.add(self._rows.row(self._compare_row + position, self._last), logprobs)
         else:
             self._tally.add(self._rows.read(self._compare_row + position, len(logprobs)), logprobs)
+
+    def _candidates(self, position: int, logprobs: torch.Tensor) -> tuple[Candidate, ...]:
+        before = (*self._passage.context_ids, *self._passage.target_ids[:position])[-1]
+        return candidates(logprobs, before, self._generator.loaded.tokenizer)
 
     def _timed(self) -> None:
         ids = self._tensor(self._passage.context_ids)
@@ -283,9 +290,13 @@ class _Scoring:
         return torch.tensor([list(ids)], device=self._generator.loaded.model.device)
 
 
-def candidates(logprobs: torch.Tensor, generator: Generator) -> tuple[Candidate, ...]:
-    """The likeliest next tokens of one position, (vocabulary,), with their probabilities."""
-    top = torch.topk(logprobs, min(_CANDIDATES, len(logprobs)))
-    decode = generator.loaded.tokenizer.decode
-    pairs = zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
-    return tuple(Candidate(str(decode([token])), float(probability)) for token, probability in pairs)
+def candidates(logprobs: torch.Tensor, before: int, tokenizer: Any) -> tuple[Candidate, ...]:
+    """The likeliest tokens after the token `before`, (vocabulary,), with their probabilities, the one that generate()
+    takes first: of equal ones, that with the lowest id."""
+    values, ids = torch.sort(logprobs, descending=True, stable=True)
+
+    def decode(tokens: Sequence[int]) -> str:
+        return str(tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
+
+    pairs = zip(ids[:_CANDIDATES].tolist(), values[:_CANDIDATES].exp().tolist(), strict=True)
+    return tuple(Candidate(token_text(token, before, decode), probability) for token, probability in pairs)

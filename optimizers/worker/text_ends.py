@@ -1,6 +1,7 @@
-"""How far the text of an answer had come with each of its tokens, for a replay of how it was written.
+"""The text of an answer token by token: how far it had come with each, for a replay of how it was written, and what one
+token says.
 
-Covers that count only. It is taken after a request, outside of what is timed.
+Covers decoding only. It is done outside of what is timed.
 """
 
 from __future__ import annotations
@@ -25,3 +26,11 @@ def text_ends(ids: Sequence[int], text: str, decode: Callable[[Sequence[int]], s
             begin, seen = seen, place
         ends.append(min(count, len(text)))
     return (*ends[:-1], len(text)) if ends else ()
+
+
+def token_text(token: int, before: int, decode: Callable[[Sequence[int]], str]) -> str:
+    """What a token says after the one `before` it: some tokenizers drop a space at the beginning of a text. One that
+    holds only a part of a character is UNFINISHED."""
+    lead, both = decode([before]), decode([before, token])
+    added = both[len(lead) :] if both.startswith(lead) else ""
+    return added or decode([token])

@@ -8,7 +8,7 @@ import planning_records as records
 
 from optimizers.limits import DecodeLimit, MachineLimits, NearLimit, PromptLimit
 from optimizers.profiles import TimeParts
-from optimizers.quality import Interval, Quality, Rate, Spread, TextQuality
+from optimizers.quality import Divergence, Interval, NearMiss, Quality, Rate, Spread, TextQuality
 from optimizers.results import (
     Hosted,
     Latency,
@@ -30,6 +30,7 @@ from optimizers.schema import (
     Output,
     SkippedModule,
 )
+from optimizers.scores import Candidate, Disagreement
 
 HOSTILE = (
     "<img src=x onerror=\"window.__pwned='img'\"> ${window.__pwned='template'} {{constructor}} {{{value}}} "
@@ -188,6 +189,20 @@ def _memory(weights: float) -> Memory:
     )
 
 
+def _nearly(text: str) -> tuple[tuple[Divergence, ...], tuple[NearMiss, ...]]:
+    """Of an answer that leaves the usual one: a near tie, no tie, and a prompt of which nothing is known."""
+    if text in (ANSWER, HOSTILE):
+        return (), ()
+    own = " the" if text == OTHER else text[20:]
+    theirs = (" Rayleigh", 0.41), (own, 0.397), ("\n", 0.05), ("\ufffd", 0.02), ("\u202egnp", 0.0004)
+    ours = (own, 0.44), (" Rayleigh", 0.37), ("\n", 0.06), ("", 0.03)
+    sides = [tuple(Candidate(*candidate) for candidate in side) for side in (theirs, ours)]
+    found = Disagreement(9, sides[0], sides[1])
+    places = Divergence(0, 9, found), Divergence(1, 9, found), Divergence(2, 9)
+    absent = "It was timed another way than it was scored."
+    return places, (NearMiss(0, True), NearMiss(1, False), NearMiss(2, None, absent))
+
+
 def measured(
     key: str,
     title: str,
@@ -214,6 +229,7 @@ def measured(
         _spread(0),
         0.1,
     )
+    places, misses = _nearly(text)
     quality = Quality(
         "text_generation",
         144,
@@ -221,11 +237,12 @@ def measured(
         Interval(kl, kl / 2, kl * 2),
         Rate(top, 0.01, 144),
         human,
-        (),
+        places,
         top,
         1.0,
         None,
         noisy,
+        misses,
     )
     return VariantResult(
         key,

@@ -1,4 +1,5 @@
-"""How far a text had come with each token: by hand, with characters of several tokens, and against whole decoding."""
+"""How far a text had come with each token and what one token says: by hand, with characters of several tokens, and
+against whole decoding."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from optimizers.worker.text_ends import text_ends
+from optimizers.worker.text_ends import UNFINISHED, text_ends, token_text
 
 
 def by_bytes(ids: Sequence[int]) -> str:
@@ -58,3 +59,29 @@ def test_a_token_that_adds_nothing_and_a_text_shorter_than_its_parts() -> None:
 
     assert text_ends([1, 0, 2], "a b", spaced) == (1, 1, 3)
     assert text_ends([1, 2, 2], "a b", spaced) == (1, 3, 3)  # cleaned up as a whole: never past its end
+
+
+def after_space(ids: Sequence[int]) -> str:
+    """A tokenizer that writes words with a space before each and drops the first, as those of SentencePiece do."""
+    words = {1: " Hello", 2: " the", 3: "re", 4: ""}
+    return "".join(words[i] for i in ids).removeprefix(" ")
+
+
+@pytest.mark.parametrize(("token", "before", "said"), [(2, 1, " the"), (3, 1, "re"), (4, 1, ""), (2, 4, "the")])
+def test_a_token_keeps_the_space_that_is_dropped_at_the_beginning_of_a_text(token: int, before: int, said: str) -> None:
+    assert after_space([2]) == "the"
+    assert token_text(token, before, after_space) == said
+
+
+@pytest.mark.parametrize(
+    ("token", "before", "said"),
+    [
+        (0xE2, 0x20, UNFINISHED),  # the first of three bytes
+        (0x82, 0xE2, UNFINISHED),  # the second
+        (0xA9, 0xC3, UNFINISHED),  # the one that makes it an é
+        (0x61, 0xE2, "a"),
+        (0x20, 0x61, " "),
+    ],
+)
+def test_a_token_that_holds_a_part_of_a_character_is_none(token: int, before: int, said: str) -> None:
+    assert token_text(token, before, by_bytes) == said
