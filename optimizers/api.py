@@ -14,11 +14,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from optimizers import checkpoints, machine, planning, takeaway
 from optimizers import engines as environments
-from optimizers.errors import ChoiceError, LeversError, RunNotFound, TextError
+from optimizers.errors import LeversError, RunNotFound
 from optimizers.manager import Manager, finished
 from optimizers.results import Hit, LiveRun, ModelEntry, Run, RunSummary, TechniqueList, TechniqueRow
 from optimizers.runners import forking
@@ -30,6 +30,7 @@ from optimizers.tasks import own_text as texts
 from optimizers.tasks import text_generation
 from optimizers.techniques import all_techniques
 from optimizers.techniques.base import Technique
+from optimizers.votes import Vote
 
 DEFAULT_TOKENS = 48
 DEFAULT_ROUNDS = 6
@@ -148,15 +149,15 @@ def choose(
     fastest are timed again while another program keeps one core busy. Raises ChoiceError; of its kinds TextError for
     the text, ThreadsError for `threads`."""
     counts = planning.thread_counts(threads)
-    stacks = _texts(techniques, "techniques") or usual(ways)
+    stacks = planning.given_texts(techniques, "techniques") or usual(ways)
     workload = Workload(
-        prompts=text_generation.default_prompts() if prompts is None else _texts(prompts, "prompts"),
+        prompts=text_generation.default_prompts() if prompts is None else planning.given_texts(prompts, "prompts"),
         max_new_tokens=max_new_tokens,
         rounds=rounds,
         seconds=seconds,
         seed=seed,
         threads=counts[0] if counts else None,
-        text=_own_text(text),
+        text=texts.given(text),
         kl_terms=kl_terms,
         as_hosted=as_hosted,
     )
@@ -325,6 +326,17 @@ def delete(run_id: str) -> None:
     _manager().delete(run_id)
 
 
+def votable(run_id: str) -> None:
+    """Raises RunNotFound, and UsageError, which says why, for a run that takes no votes."""
+    _store().votable(run_id)
+
+
+def vote(run_id: str, vote: Vote) -> None:
+    """Put a reader's vote on two answers (`analysis.votes`) into the log of a run, going on or over; `Run.votes` holds
+    it from then on. Raises RunNotFound, UsageError for one that cannot count, LeversError when it cannot be kept."""
+    _manager().vote(run_id, vote)
+
+
 def running() -> str | None:
     """The id of the run that goes on in this program, None when none does."""
     with _lock:
@@ -380,21 +392,3 @@ def _stamp(checkpoint: Checkpoint) -> Stamp | None:
     except OSError:
         return None
     return tuple(sorted((name, found.st_mtime_ns, found.st_size) for name, found in files))
-
-
-def _own_text(text: str | Path | OwnText | None) -> OwnText | None:
-    """A text of the person's own, read where its file is named."""
-    if text is None or isinstance(text, OwnText):
-        return text
-    if not isinstance(text, str | Path):
-        raise TextError("The text is neither a file's name nor made by own_text.", "Give the path of a text file.")
-    return texts.in_file(Path(text))
-
-
-def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:
-    """The texts given; a single text, which would fall apart into letters, is one of them."""
-    listed = isinstance(values, Iterable) and not isinstance(values, str)
-    found: tuple[Any, ...] = tuple(values) if listed else (values,)
-    if not all(isinstance(value, str) for value in found):
-        raise ChoiceError(f"The {name} hold something that is not text.", "Give a list of strings.")
-    return found

@@ -34,6 +34,7 @@ from optimizers.scores import KlTerms, PassageScores, StretchScore
 from optimizers.scores import Passage as Passage
 from optimizers.scores import Reference as Reference
 from optimizers.scores import Stretch as Stretch
+from optimizers.votes import Voted
 
 PROTOCOL = 1
 REFERENCE_LIMIT_BYTES = 1 << 30
@@ -322,7 +323,7 @@ class Noted:
 
 @dataclass(frozen=True)
 class Ended:
-    """Last line of a log; a log without one was interrupted."""
+    """Last line of a log but for votes, which may come later; a log without one was interrupted."""
 
     status: RunStatus
     reason: str | None = None
@@ -344,6 +345,7 @@ LogEvent = Annotated[
         MemoryTaken,
         Profiled,
         LimitsMeasured,
+        Voted,
         Failed,
     ],
     Field(discriminator="kind"),

@@ -7,7 +7,9 @@ Ratios of speed are above 1 when the variant is faster, ratios of bytes are vari
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from optimizers.limits import MachineLimits, NearLimit
 from optimizers.profiles import TimeParts
@@ -24,6 +26,7 @@ from optimizers.schema import (
     VariantStatus,
     Workload,
 )
+from optimizers.votes import MOST_VOTES, Vote
 
 RUN_SCHEMA: Literal["levers.run/1"] = "levers.run/1"
 
@@ -268,6 +271,7 @@ class Run:
     notes: tuple[str, ...] = ()
     reason: str | None = None
     limits: MachineLimits | None = None
+    votes: Annotated[tuple[Vote, ...], Field(max_length=MOST_VOTES)] = ()
     schema: Literal["levers.run/1"] = field(default=RUN_SCHEMA)
 
 

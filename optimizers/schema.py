@@ -25,6 +25,7 @@ from optimizers.jsonform import to_json as to_json
 from optimizers.limits import Demand, MachineLimits
 from optimizers.profiles import RequestProfile
 from optimizers.scores import KlTerms, OwnText, PassageScores, StretchScore
+from optimizers.votes import Vote
 
 Slot = Literal["precision", "attention", "weights", "compile", "cache", "decoding", "runtime", "checkpoint"]
 Device = Literal["cpu", "cuda"]
@@ -358,3 +359,4 @@ class Record:
     notes: tuple[str, ...] = ()
     limits: MachineLimits | None = None
     loaded_replica_samples: tuple[Sample, ...] = ()
+    votes: tuple[Vote, ...] = ()

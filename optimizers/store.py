@@ -1,6 +1,7 @@
 """Runs on disk: a folder per run, whose append-only event log IS the run; everything else there is derived from it.
 
-    <runs>/<id>/events.jsonl    one protocol.LogLine a line, flushed as it comes; locked while its program lives
+    <runs>/<id>/events.jsonl    one protocol.LogLine a line, flushed as it comes; locked while its program lives;
+                                after the end of the run votes alone are added
                 samples.jsonl   raw samples, one a line
                 run.json        the finished comparison, replaced as a whole; of one from elsewhere the only file
                 logs/<key>.log  what each worker's libraries printed
@@ -23,15 +24,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 from pydantic import ValidationError
 
 from optimizers import protocol
 from optimizers.analysis import Folding, compare
-from optimizers.errors import LeversError, RunNotFound, RunUnreadable
+from optimizers.analysis.votes import pairs
+from optimizers.errors import LeversError, RunNotFound, RunUnreadable, UsageError
 from optimizers.results import RUN_SCHEMA, Run, RunSummary
 from optimizers.schema import Plan, Record, RunStatus, from_json, to_json
 from optimizers.settings import MAX_RUN_BYTES
+from optimizers.votes import MOST_VOTES, VOTER, Preference, Vote, Voted
 
 if sys.platform != "win32":
     import fcntl
@@ -83,9 +87,7 @@ class RunFolder:
 
     def write_run(self, run: Run) -> None:
         """Replace run.json as a whole: a reader sees the old one or the new one."""
-        draft = self.path / f".{RUN}.{secrets.token_hex(4)}"
-        draft.write_text(to_json(run, indent=2), encoding="utf-8")
-        draft.replace(self.path / RUN)
+        _write_run(self.path, run)
 
     def close(self) -> None:
         """Let go of the log and remove the reference, which only running workers need."""
@@ -106,7 +108,7 @@ class Store:
         try:
             return RunFolder(self._new(), plan)
         except OSError as error:
-            raise self._full(error) from error
+            raise self.full(error) from error
 
     def keep(self, raw: bytes) -> str:
         """Put a run.json that was written elsewhere among the runs; its id here. It has no log, so run.json is all
@@ -123,7 +125,7 @@ class Store:
             kept = replace(run, id=path.name, status=status, notes=tuple(dict.fromkeys((*run.notes, _FROM_FILE))))
             (path / RUN).write_text(to_json(kept, indent=2), encoding="utf-8")
         except OSError as error:
-            raise self._full(error) from error
+            raise self.full(error) from error
         return path.name
 
     def delete(self, run_id: str) -> None:
@@ -147,7 +149,8 @@ class Store:
         path.mkdir(parents=True)
         return path
 
-    def _full(self, error: OSError) -> LeversError:
+    def full(self, error: OSError) -> LeversError:
+        """What is said when nothing more can be written here."""
         return LeversError(
             f"No run can be kept in {self.root}: {error.strerror}.",
             "Free some space, or name another in LEVERS_RUNS.",
@@ -187,13 +190,41 @@ class Store:
         path = self.folder(run_id)
         if not (path / EVENTS).is_file():
             raise RunNotFound(f"The run {run_id} cannot be read: its file is damaged.", "Open it again.")
-        folding = Folding()
-        for entry in _lines(path / EVENTS):
-            folding.add(entry)
         try:
-            return folding.record("running" if _held(path / EVENTS) else "interrupted")
+            return _folded(path / EVENTS).record("running" if _held(path / EVENTS) else "interrupted")
         except ValueError as error:
-            raise RunNotFound(f"The run {run_id} cannot be read: its log is damaged.", "Start it again.") from error
+            raise self._damaged(run_id) from error
+
+    def _damaged(self, run_id: str) -> RunNotFound:
+        return RunNotFound(f"The run {run_id} cannot be read: its log is damaged.", "Start it again.")
+
+    def votable(self, run_id: str) -> None:
+        """Raises RunNotFound, and UsageError for a run with which no vote can be kept: one from elsewhere."""
+        if not (self.folder(run_id) / EVENTS).is_file():
+            raise UsageError(
+                "This comparison was opened from a file: it has no log here that could keep a vote.",
+                "Vote where it was measured, or measure it here.",
+            )
+
+    def vote(self, run_id: str, vote: Vote) -> tuple[Vote, ...]:
+        """Put a vote into the log of a run that is over and bring run.json up to date; the votes that count now. Raises
+        RunNotFound, UsageError for a vote that cannot count, LeversError when it cannot be kept."""
+        self.votable(run_id)
+        log = self.folder(run_id) / EVENTS
+        if _held(log):
+            raise LeversError(f"Another program measures the run {run_id} right now.", "Vote when it is over.")
+        run, folding = self.load(run_id), _folded(log)
+        check_vote(run, vote, folding.votes.cast)
+        entry = protocol.LogLine(_seconds_since(run.created_at), vote.variant, Voted(vote))
+        folding.add(entry)
+        if vote not in folding.votes.counted:
+            raise self._damaged(run_id)
+        try:
+            _add(log, protocol.line(entry))
+            _write_run(log.parent, replace(run, votes=folding.votes.counted))
+        except OSError as error:
+            raise self.full(error) from error
+        return folding.votes.counted
 
     def _summary(self, run_id: str) -> RunSummary | None:
         path = self.root / run_id / EVENTS
@@ -223,6 +254,19 @@ def goes_on(run_id: str) -> LeversError:
     return LeversError(f"The run {run_id} still goes on.", "Stop it first.")
 
 
+def check_vote(run: Run | None, vote: Vote, cast: int) -> None:
+    """Raises UsageError for a vote that cannot count in this run, so far as it has come; its log holds `cast` votes."""
+    if cast >= MOST_VOTES:
+        raise UsageError(f"This comparison holds {MOST_VOTES:,} votes and takes no more.", "Measure it anew to go on.")
+    if re.fullmatch(VOTER, vote.voter) is None or vote.preference not in get_args(Preference):
+        raise UsageError("The vote cannot be read.", "Reload the page and vote again.")
+    if run is None or (vote.variant, vote.prompt) not in pairs(run).different:
+        raise UsageError(
+            f"The baseline and {vote.variant[:60]!r} have no two different answers to prompt {vote.prompt + 1}.",
+            "Ask for another pair.",
+        )
+
+
 def _lines(path: Path) -> Iterator[protocol.LogLine]:
     """The readable lines of a log; a torn, damaged or overlong one is passed over."""
     with path.open("rb") as file:
@@ -233,18 +277,61 @@ def _lines(path: Path) -> Iterator[protocol.LogLine]:
                 continue
 
 
+def _folded(log: Path) -> Folding:
+    """Everything that the lines of a log tell."""
+    folding = Folding()
+    for entry in _lines(log):
+        folding.add(entry)
+    return folding
+
+
+def _add(log: Path, text: bytes) -> None:
+    """Put a line at the end of a log, also of one whose last line was cut short."""
+    with log.open("ab+") as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+        torn = file.read(1) not in (b"", b"\n")
+        file.write(b"\n" + text if torn else text)
+
+
+def _write_run(path: Path, run: Run) -> None:
+    draft = path / f".{RUN}.{secrets.token_hex(4)}"
+    draft.write_text(to_json(run, indent=2), encoding="utf-8")
+    draft.replace(path / RUN)
+
+
+def _seconds_since(created_at: str) -> float:
+    """0 where the log does not say when its run began."""
+    try:
+        return round(max(0.0, (datetime.now(UTC) - datetime.fromisoformat(created_at)).total_seconds()), 6)
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def _last_event(log: Path) -> protocol.LogEvent | None:
+    """What the last line says that holds no vote; None where it is torn or damaged, or there is none."""
+    with log.open("rb") as file:
+        size, back = file.seek(0, os.SEEK_END), LAST_BYTES
+        while True:
+            file.seek(max(0, size - back))
+            whole = file.read(back).splitlines()[1 if back < size else 0 :]
+            for text in reversed(whole):
+                try:
+                    event: protocol.LogEvent = from_json(protocol.LogLine, text).event
+                except ValidationError:
+                    return None
+                if not isinstance(event, Voted):
+                    return event
+            if back >= size:
+                return None
+            back *= 4
+
+
 def _status(path: Path) -> RunStatus:
-    """How the run of this log ended, read from its last whole line."""
-    with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
-        last = file.read().splitlines()[-1:]
-    for text in last:
-        try:
-            event = from_json(protocol.LogLine, text).event
-        except ValidationError:
-            break
-        if isinstance(event, protocol.Ended):
-            return event.status
+    """How the run of this log ended, read from its last line but for votes."""
+    event = _last_event(path)
+    if isinstance(event, protocol.Ended):
+        return event.status
     return "running" if _held(path) else "interrupted"
 
 

@@ -62,6 +62,7 @@ def compare(record: Record) -> Run:
         notes=tuple(dict.fromkeys((*plan.notes, *record.notes, *changed_order(record, variants)))),
         reason=record.reason,
         limits=record.limits if record.limits and sound(record.limits) else None,
+        votes=record.votes,
     )
 
 

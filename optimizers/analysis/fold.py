@@ -4,9 +4,9 @@ Covers every order in which lines can arrive, and logs that were cut short; the 
 field when they were read. Computes no figure: that is `comparison.py`.
 
 Of the attempts of one turn (variant, round, prompt) the highest counts. Lines before the plan, after the end, about a
-variant that the plan does not know or about a prompt that it does not hold are passed over. A variant that the run
-left unfinished is settled by what it has: at least one counted sample and a census make it "measured" (with few
-rounds), else the command that failed makes it "failed", else it is "cancelled".
+variant that the plan does not know or about a prompt that it does not hold are passed over; only votes may come after
+the end. A variant that the run left unfinished is settled by what it has: at least one counted sample and a census make
+it "measured" (with few rounds), else the command that failed makes it "failed", else it is "cancelled".
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from optimizers import protocol
+from optimizers.analysis.votes import Ballots
 from optimizers.limits import LimitsMeasured, MachineLimits
 from optimizers.profiles import RequestProfile
 from optimizers.schema import (
@@ -34,6 +35,7 @@ from optimizers.schema import (
     VariantStatus,
 )
 from optimizers.scores import PassageScores, StretchScore
+from optimizers.votes import Vote, Voted
 
 NO_PROOF = Obstacle(
     "This variant ended without both a timed sample and a census of the loaded model, so nothing proves what ran.",
@@ -89,7 +91,8 @@ class _Draft:
 
 
 class Folding:
-    """A log being read line by line; `record()` may be asked for at any point after the plan."""
+    """A log being read line by line; `record()` may be asked for at any point after the plan. `votes` are
+    those that came so far."""
 
     def __init__(self) -> None:
         self._planned: protocol.Planned | None = None
@@ -99,6 +102,7 @@ class Folding:
         self._loaded_replica = _Turns()
         self._notes: dict[str, None] = {}
         self._limits: MachineLimits | None = None
+        self.votes = Ballots()
 
     def add(self, line: protocol.LogLine) -> None:
         """Take one more line. The work does not grow with the lines before it."""
@@ -107,6 +111,8 @@ class Folding:
             if isinstance(event, protocol.Planned):
                 self._planned = event
                 self._drafts = {variant.key: _Draft() for variant in event.plan.variants}
+        elif isinstance(event, Voted):
+            self._voted(event.vote)
         elif self._ended is not None:
             return
         elif isinstance(event, protocol.Ended):
@@ -139,6 +145,7 @@ class Folding:
             reason=self._ended.reason if self._ended else None,
             notes=tuple(self._notes),
             limits=self._limits,
+            votes=self.votes.counted,
         )
 
     def _about(self, key: str, event: Any, replica: bool) -> None:
@@ -146,6 +153,13 @@ class Folding:
             self._sample(key, event, replica)
         elif not replica and type(event) in _TAKERS:
             _TAKERS[type(event)](self._drafts[key], event)
+
+    def _voted(self, vote: Vote) -> None:
+        assert self._planned is not None
+        plan = self._planned.plan
+        known = vote.variant in self._drafts and vote.variant != plan.baseline
+        if known and 0 <= vote.prompt < len(plan.choice.workload.prompts):
+            self.votes.add(vote)
 
     def _sample(self, key: str, event: protocol.SampleTaken, replica: bool) -> None:
         assert self._planned is not None

@@ -185,3 +185,22 @@ def bootstrap_ratio(sums: Sequence[float], counts: Sequence[int], seed: int) -> 
 def exp(x: float) -> float:
     """e^x, held within what a float can carry, so that a broken variant gives an extreme figure and not an error."""
     return math.exp(max(-_LARGEST_EXPONENT, min(x, _LARGEST_EXPONENT)))
+
+
+def sign_test(one: int, other: int) -> float | None:
+    """The exact two-sided sign test of a split: how likely one at least as uneven is when both sides are as likely, at
+    most 1; None where nothing was split. Twice P(Binomial(n, 1/2) <= the smaller side) (Conover, Practical
+    Nonparametric Statistics, on the sign test)."""
+    n = one + other
+    return min(1.0, 2 * float(special.bdtr(min(one, other), n, 0.5))) if n else None
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """The p values of several tests, each corrected for their number by Holm's step-down rule: the k-th smallest of m
+    times m + 1 - k, no less than the one before it, at most 1 (Holm, A Simple Sequentially Rejective Multiple Test
+    Procedure)."""
+    corrected, highest = [0.0] * len(ps), 0.0
+    for place, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        highest = max(highest, min(1.0, (len(ps) - place) * ps[index]))
+        corrected[index] = highest
+    return corrected

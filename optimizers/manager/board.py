@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from optimizers import protocol
 from optimizers.analysis import Folding, compare
@@ -16,7 +17,8 @@ from optimizers.errors import Cancelled
 from optimizers.manager.live import Live
 from optimizers.results import Run
 from optimizers.schema import FINAL_STATUSES, Plan
-from optimizers.store import RunFolder
+from optimizers.store import RunFolder, check_vote
+from optimizers.votes import Vote, Voted
 
 COMPARE_EVERY_S = 2.0
 STOPPED = "The comparison was stopped."
@@ -35,11 +37,23 @@ class Board:
         self._closers: list[Callable[[float], None]] = []
         self._lock = threading.Lock()
         self._compared_at = -COMPARE_EVERY_S
+        self._finished = False
 
     def say(self, variant: str | None, event: protocol.LogEvent, replica: bool = False) -> None:
         """Put an event into the log and into what is known. Raises OSError when the disk is full."""
         with self._lock:
             self._folding.add(self.folder.append(variant, event, replica))
+
+    def vote(self, vote: Vote) -> bool:
+        """Put a reader's vote into the log while the run goes on; False once it is over. Raises UsageError for a vote
+        that cannot count, OSError when the disk is full."""
+        with self._lock:
+            if self._finished or self.live.over:
+                return False
+            check_vote(self.live.snapshot().run, vote, self._folding.votes.cast)
+            self._folding.add(self.folder.append(vote.variant, Voted(vote)))
+            self.live.voted(self._folding.votes.counted)
+        return True
 
     def enlist(self, close: Callable[[float], None]) -> None:
         """Count a started worker in, by what ends it. Raises Cancelled, and ends it, when the run was stopped."""
@@ -71,8 +85,10 @@ class Board:
         with self._lock:
             record = self._folding.record("running")
         if all(m.status in FINAL_STATUSES or m.samples for m in record.measurements):
-            run = compare(record)
-            self.live.compared(run)
+            compared = compare(record)
+            with self._lock:
+                run = replace(compared, votes=self._folding.votes.counted)  # some may have come meanwhile
+                self.live.compared(run)
             self.folder.write_run(run)
             self._compared_at = time.monotonic()
 
@@ -83,8 +99,10 @@ class Board:
         return leading(record, keys)
 
     def finish(self) -> Run:
-        """The finished comparison, after the log's last line; it is written beside the log."""
+        """The finished comparison, after the log's last line; it is written beside the log. Votes are the store's
+        business from then on."""
         with self._lock:
+            self._finished = True
             run: Run = compare(self._folding.record())
-        self.folder.write_run(run)
+            self.folder.write_run(run)
         return run

@@ -13,6 +13,7 @@ from dataclasses import replace
 from optimizers.results import Lane, LiveRun, Run
 from optimizers.runners.logs import plain
 from optimizers.schema import FINAL_STATUSES, Plan, RunStatus, VariantStatus
+from optimizers.votes import Vote
 
 STATUS_STAGES: dict[VariantStatus, str] = {
     "waiting": "waiting",
@@ -115,6 +116,13 @@ class Live:
         with self._changed:
             self._run = run
             self._bump()
+
+    def voted(self, votes: tuple[Vote, ...]) -> None:
+        """The votes that count so far."""
+        with self._changed:
+            if self._run is not None:
+                self._run = replace(self._run, votes=votes)
+                self._bump()
 
     def end(self, status: RunStatus, run: Run | None, reason: str | None) -> None:
         """The run is over; the lanes follow the finished comparison."""

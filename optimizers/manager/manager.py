@@ -17,6 +17,7 @@ from optimizers.manager.live import Live
 from optimizers.results import LiveRun
 from optimizers.schema import Plan
 from optimizers.store import Store, goes_on
+from optimizers.votes import Vote
 
 MOST_WAITING = 8
 KEPT_RUNS = 16
@@ -41,6 +42,7 @@ class Manager:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
+        self._voting = threading.Lock()
         self._floor = threading.Condition()
         self._line: list[str] = []
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -97,6 +99,23 @@ class Manager:
                 raise goes_on(run_id)
             self._store.delete(run_id)
             self._entries.pop(run_id, None)
+
+    def vote(self, run_id: str, vote: Vote) -> None:
+        """Put a reader's vote into the log of a run of this folder, going on or over. Raises RunNotFound, UsageError
+        for a vote that cannot count, LeversError when it cannot be kept."""
+        with self._lock:
+            entry = self._entries.get(run_id)
+        try:
+            if entry is not None and entry.board.vote(vote):
+                return
+        except OSError as error:
+            raise self._store.full(error) from error
+        if entry is not None:
+            entry.over.wait(STOP_S)  # what ends the run may still be at work
+        with self._voting:
+            votes = self._store.vote(run_id, vote)
+            if entry is not None:
+                entry.live.voted(votes)
 
     def running(self) -> str | None:
         """The id of the run that goes on, None when none does."""

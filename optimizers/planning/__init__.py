@@ -3,7 +3,7 @@
 Nothing here reads a file, starts a process or imports a heavy library.
 """
 
-from optimizers.planning.checks import check
+from optimizers.planning.checks import check, given_texts
 from optimizers.planning.fitting import judged
 from optimizers.planning.models import Another
 from optimizers.planning.plans import gigabytes, memory_limit, plan
@@ -20,6 +20,7 @@ __all__ = [
     "Preset",
     "check",
     "gigabytes",
+    "given_texts",
     "judged",
     "key_of",
     "known",

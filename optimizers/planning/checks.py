@@ -6,9 +6,9 @@ Covers workload settings; stacks are judged in `stacks.py` and `plans.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import get_args
+from typing import Any, get_args
 
 from optimizers import settings
 from optimizers.errors import ChoiceError, TextError
@@ -19,6 +19,15 @@ from optimizers.scores import KlTerms
 LONGEST_BUDGET_S = 86_400.0
 LARGEST_SEED = 2**31 - 1
 LEAST_TEXT_TOKENS = 2
+
+
+def given_texts(values: Iterable[str], name: str) -> tuple[str, ...]:
+    """The texts given; a single text, which would fall apart into letters, is one of them. Raises ChoiceError."""
+    listed = isinstance(values, Iterable) and not isinstance(values, str)
+    found: tuple[Any, ...] = tuple(values) if listed else (values,)
+    if not all(isinstance(value, str) for value in found):
+        raise ChoiceError(f"The {name} hold something that is not text.", "Give a list of strings.")
+    return found
 
 
 def check(workload: Workload, machine: Machine) -> None:

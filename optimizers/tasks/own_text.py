@@ -18,6 +18,15 @@ _REMEDY = "Name a text file in UTF-8, or leave it out: then the packaged text is
 _TYPED_REMEDY = "Put in some sentences, or leave it empty: then the packaged text is used."
 
 
+def given(text: str | Path | OwnText | None) -> OwnText | None:
+    """A text of the person's own, read where its file is named; None where there is none. Raises TextError."""
+    if text is None or isinstance(text, OwnText):
+        return text
+    if not isinstance(text, str | Path):
+        raise TextError("The text is neither a file's name nor made by own_text.", "Give the path of a text file.")
+    return in_file(Path(text))
+
+
 def in_file(path: Path) -> OwnText:
     """The text in this file. Raises TextError when it cannot be read, is too large, empty or not UTF-8 text."""
     what = f"The text file {path}"

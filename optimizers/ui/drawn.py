@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from optimizers.results import LiveRun
 from optimizers.ui import lanes, results_view, texts
@@ -13,11 +14,11 @@ class Drawn:
 
     def __init__(self, draw: Callable[[LiveRun], str]) -> None:
         self._draw = draw
-        self._last: tuple[tuple[str, int, str], str] | None = None
+        self._last: tuple[tuple[Any, ...], str] | None = None
 
     def of(self, live: LiveRun) -> str:
         """`live` as HTML."""
-        moment = live.id, live.version, live.status
+        moment = live.id, live.version, live.status, live.run.votes if live.run else ()
         last = self._last  # read once: another thread may replace it
         if last is None or last[0] != moment:
             last = self._last = moment, self._draw(live)

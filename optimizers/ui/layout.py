@@ -16,7 +16,7 @@ from optimizers import api
 from optimizers.results import TechniqueRow
 from optimizers.schema import PresetId
 from optimizers.settings import settings
-from optimizers.ui import between, form, glossary, history, hub_search, notes, recipe_view, sample, words
+from optimizers.ui import between, form, glossary, history, hub_search, judging, notes, recipe_view, sample, words
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ class ResultsView:
     section: gr.Column
     charts: tuple[Chart, ...]
     caveats: gr.HTML
+    judged: judging.JudgingView
     prompt: gr.Dropdown
     answers: gr.HTML
     details: gr.HTML
@@ -367,6 +368,7 @@ def _run_view() -> RunView:
 def _results_view(run: RunView) -> ResultsView:
     with run.column:
         caveats = _html("", "lv-run-caveats")
+        judged = judging.view(_html)
         with gr.Column(visible=False, elem_id="lv-results") as section:
             _html(Markup("<h2>{}</h2><p>{}</p>").format(words.ANSWERS, words.ANSWERS_HINT), "lv-answers-title")
             prompt = gr.Dropdown([], label=words.PROMPT_PICK, elem_id="lv-prompt")
@@ -381,7 +383,7 @@ def _results_view(run: RunView) -> ResultsView:
             payload = gr.Textbox(visible="hidden", label="run.json", elem_id="lv-payload")
     dark = gr.Checkbox(visible="hidden", label="dark", elem_id="lv-dark")
     return ResultsView(
-        section, charts, caveats, prompt, answers, details, recipes, beside, download, delete, payload, dark
+        section, charts, caveats, judged, prompt, answers, details, recipes, beside, download, delete, payload, dark
     )
 
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from optimizers.analysis.quality_words import numeric_floor
 from optimizers.results import MARKS, Ratio, Run, VariantResult
-from optimizers.ui import figures, glossary, tables, words
+from optimizers.ui import figures, glossary, judging_view, tables, words
 from optimizers.ui.headline import headline
 from optimizers.ui.tables import Cell
 
@@ -33,7 +33,7 @@ _SORT_LIST = Markup('<label class="lv-sort-list">{label} <select>{options}</sele
 _OPTION = Markup('<option value="{}">{}</option>')
 _VERDICT = Markup('<span class="lv-verdict lv-{kind}"><span aria-hidden="true">{mark}</span> {word}</span>')
 _TABLE = Markup(
-    '<section class="lv-results" aria-label="{heading}"><h2>{heading}</h2>{headline}{sort}{table}'
+    '<section class="lv-results" aria-label="{heading}"><h2>{heading}</h2>{headline}{read}{sort}{table}'
     '<p class="lv-fine">{fine}</p>{meant}</section>'
 )
 _WHY = Markup(
@@ -71,6 +71,7 @@ def table(run: Run, *, final: bool) -> str:
     return _TABLE.format(
         heading=heading,
         headline=headline(run) if final else EMPTY,
+        read=judging_view.read_blind(run) if final else EMPTY,
         sort=_sort_list(columns) if final else EMPTY,
         table=tables.table(heading, header, (_row(variant, columns) for variant in run.variants)),
         fine=" ".join(filter(None, (_noise(run), words.STEP_NOTE if ladder else "", *_measured_on(run)))),

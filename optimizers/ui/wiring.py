@@ -22,6 +22,7 @@ from optimizers.ui import (
     headline,
     history,
     hub_search,
+    judging,
     layout,
     recipe_view,
     results_view,
@@ -185,6 +186,7 @@ def _connect_results(page: layout.Page) -> None:
     shown = [results.section, results.caveats, results.prompt, results.answers, results.details, *drawn]
     run.finished.change(watching.results, [run.finished, results.dark], shown, js=_DARK, **_QUIET)
     between.connect(results.beside, run.id, run.finished, **_QUIET)
+    judging.connect(results.judged, run.id, run.table, **_QUIET)
     results.prompt.input(watching.answers, [run.id, results.prompt], results.answers, **_QUIET)
     recipe_view.connect(results.recipes, run.id, run.finished, **_QUIET)
     saved = results.download.click(watching.run_json, run.id, results.payload, **_QUIET)

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import argparse
 
-from scripted import Script
+from scripted_votes import VotingScript
 
 from optimizers import api
 from optimizers.settings import settings
 from optimizers.ui import build, launch
 
 FUNCTIONS = (
-    "techniques models default_model prepare choose named_in plan start watch stop runs load running keep delete"
+    "techniques models default_model prepare choose named_in plan start watch stop runs load running keep delete "
+    "votable vote"
 )
 
 
@@ -23,7 +24,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--stills", action="store_true")
     asked = parser.parse_args()
-    script = Script(asked.hostile, asked.seconds, asked.stills)
+    script = VotingScript(asked.hostile, asked.seconds, asked.stills)
     for name in FUNCTIONS.split():
         setattr(api, name, getattr(script, name))
     launch(build(), settings({"LEVERS_PORT": asked.port}))
