@@ -26,7 +26,6 @@ from optimizers.schema import Obstacle
 
 HITS = 8
 LEAST_TEXT = 3
-MOST_TEXT = 96
 AT_ONCE = 4
 REMEMBER_S = 300.0
 REMEMBERED = 64
@@ -52,7 +51,7 @@ _pause: list[float] = []  # when the last one that the hub asked for ends
 
 def tidy(text: str) -> str:
     """What is searched for when `text` was typed."""
-    return " ".join(text.split())[:MOST_TEXT].lower()
+    return " ".join(text.split())[: settings.MOST_SEARCH_TEXT].lower()
 
 
 def search(text: str) -> tuple[Hit, ...]:

@@ -25,12 +25,6 @@ MOST_OFFERED = 100
 _FINE = Markup('<p class="lv-fine">{}</p>')
 _SECTION = Markup('<section class="lv-results lv-between" aria-label="{title}"><h3>{title}</h3>{parts}</section>')
 _DIFFERS = Markup("<h4>{title}</h4>{table}")
-_DIFFERENCES = Markup(
-    '<div class="lv-scroll" tabindex="0" role="group" aria-label="{label}"><table><thead><tr>{head}</tr></thead>'
-    "<tbody>{rows}</tbody></table></div>"
-)
-_HEAD = Markup('<th scope="col">{}</th>')
-_DIFFERENCE = Markup('<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>')
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ def offered(raw: Any) -> tuple[Any, str]:
     others = [
         (
             words_history.BETWEEN_ENTRY.format(
-                at=_at(run.created_at),
+                at=figures.moment(run.created_at),
                 model=run.model,
                 variants=figures.plural(len(run.variants), "variant", "variants"),
             ),
@@ -90,7 +84,7 @@ def shown(raw: Any, other: Any) -> str:
 def side_by_side(one: Run, other: Run) -> str:
     """What differs between the runs, then each variant that both measured."""
     found = between(one, other)
-    title = words_history.BETWEEN_TITLE.format(at=_at(other.created_at))
+    title = words_history.BETWEEN_TITLE.format(at=figures.moment(other.created_at))
     parts = (
         _differences(found),
         _pairs(found, title),
@@ -106,12 +100,8 @@ def side_by_side(one: Run, other: Run) -> str:
 def _differences(found: Between) -> Markup:
     if not found.differences:
         return _FINE.format(words_history.NOTHING_DIFFERS)
-    rows = (_DIFFERENCE.format(item.name, item.one, item.other) for item in found.differences)
-    table = _DIFFERENCES.format(
-        label=words_history.DIFFERS,
-        head=Markup("").join(_HEAD.format(name) for name in words_history.DIFFERENCE_COLUMNS),
-        rows=Markup("").join(rows),
-    )
+    rows = ((item.name, item.one, item.other) for item in found.differences)
+    table = tables.plain(words_history.DIFFERS, words_history.DIFFERENCE_COLUMNS, rows)
     return _DIFFERS.format(title=words_history.DIFFERS, table=table)
 
 
@@ -160,7 +150,3 @@ def _kl(variant: VariantResult) -> str:
 
 def _times(ratio: Ratio | None) -> str:
     return figures.times(ratio.ratio if ratio else None)
-
-
-def _at(created: str) -> str:
-    return created.replace("T", " ")[:16]

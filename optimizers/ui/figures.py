@@ -130,6 +130,11 @@ def median(stat: Stat | None) -> float | None:
     return None if stat is None else stat.median
 
 
+def moment(created_at: str) -> str:
+    """A run's ISO time as "2026-11-30 10:00"."""
+    return created_at.replace("T", " ")[:16]
+
+
 def plural(amount: int, one: str, many: str) -> str:
     """ "1 variant", "4 variants"."""
     return f"{amount:,} {one if amount == 1 else many}"

@@ -21,11 +21,11 @@ from starlette.routing import Route
 from optimizers import api
 from optimizers.errors import ChoiceError, LeversError
 from optimizers.results import Hit
-from optimizers.ui import figures, form, search_words
+from optimizers.settings import MOST_SEARCH_TEXT
+from optimizers.ui import figures, form, words_search
 
 PATH = "/levers/search"
 SCRIPT = Path(__file__).parents[2] / "assets" / "search.js"
-MOST_TEXT = 96
 
 _TAKEN = "() => [document.getElementById('lv-search')?.dataset.taken ?? '']"
 _FIELD = Markup(
@@ -76,16 +76,16 @@ def taken(raw: Any) -> tuple[Any, Any]:
 def found(text: str) -> dict[str, str]:
     """The models found for a text as HTML, and what is said of them as plain text."""
     try:
-        hits = api.search(text[:MOST_TEXT])
+        hits = api.search(text[:MOST_SEARCH_TEXT])
     except LeversError as error:
         return {"hits": "", "said": str(error)}
     if not hits:
-        return {"hits": "", "said": search_words.NOTHING.format(text=text[:MOST_TEXT])}
+        return {"hits": "", "said": words_search.NOTHING.format(text=text[:MOST_SEARCH_TEXT])}
     models = figures.plural(len(hits), "model", "models")
     items = Markup("").join(_hit(hit) for hit in hits)
     return {
-        "hits": _HITS.format(label=search_words.FOUND_LABEL, items=items),
-        "said": search_words.FOUND.format(models=models),
+        "hits": _HITS.format(label=words_search.FOUND_LABEL, items=items),
+        "said": words_search.FOUND.format(models=models),
     }
 
 
@@ -97,32 +97,32 @@ def connect(demo: gr.Blocks, search: SearchView, name: gr.Dropdown, note: gr.HTM
 
 def _field(said: str, usable: bool) -> str:
     return _FIELD.format(
-        label=search_words.LABEL,
-        info=search_words.INFO,
-        searching=search_words.SEARCHING,
-        failed=search_words.FAILED,
-        taken=search_words.TAKEN,
-        most=MOST_TEXT,
+        label=words_search.LABEL,
+        info=words_search.INFO,
+        searching=words_search.SEARCHING,
+        failed=words_search.FAILED,
+        taken=words_search.TAKEN,
+        most=MOST_SEARCH_TEXT,
         disabled="" if usable else _DISABLED,
         said=said,
     )
 
 
 def _hit(hit: Hit) -> Markup:
-    notes = [_NOTE.format(label=search_words.GATED, text=search_words.GATED_REMEDY)] if hit.gated else []
+    notes = [_NOTE.format(label=words_search.GATED, text=words_search.GATED_REMEDY)] if hit.gated else []
     if hit.refused is not None:
-        notes.append(_NOTE.format(label=search_words.REFUSED, text=hit.refused.reason))
+        notes.append(_NOTE.format(label=words_search.REFUSED, text=hit.refused.reason))
     return _HIT.format(model=hit.id, facts=", ".join(_facts(hit)), notes=Markup("").join(notes))
 
 
 def _facts(hit: Hit) -> list[str]:
     """Parameters, size, license, fit, as far as they are known."""
-    size = search_words.SIZE_UNKNOWN
+    size = words_search.SIZE_UNKNOWN
     if hit.parameters is not None and hit.disk_bytes is not None:
-        count = search_words.PARAMETERS.format(count=figures.count(hit.parameters))
-        size = f"{count}, {search_words.ON_DISK.format(size=figures.size(hit.disk_bytes))}"
-    licence = search_words.LICENSE.format(name=hit.licence) if hit.licence else search_words.NO_LICENSE
-    return [part for part in (size, licence, search_words.FITS[hit.fit]) if part]
+        count = words_search.PARAMETERS.format(count=figures.count(hit.parameters))
+        size = f"{count}, {words_search.ON_DISK.format(size=figures.size(hit.disk_bytes))}"
+    licence = words_search.LICENSE.format(name=hit.licence) if hit.licence else words_search.NO_LICENSE
+    return [part for part in (size, licence, words_search.FITS[hit.fit]) if part]
 
 
 def _answer(request: Request) -> JSONResponse:

@@ -19,7 +19,7 @@ from optimizers import api
 from optimizers.analysis.votes import Side, deck, pairs, preference
 from optimizers.errors import ChoiceError, LeversError
 from optimizers.results import LiveRun
-from optimizers.ui import drawn, form, judging_view, judging_words, notes
+from optimizers.ui import drawn, form, judging_view, notes, words_judging
 from optimizers.votes import VOTER, Vote
 
 Updates = tuple[Any, ...]
@@ -57,11 +57,11 @@ def view(html: Callable[[str, str], gr.HTML]) -> JudgingView:
         with gr.Row(visible=False, elem_id="lv-judge-sides") as row:
             sides: dict[Pressed, gr.Button] = {
                 side: gr.Button(title, size="md", elem_id=f"lv-judge-{side}")
-                for side, title in judging_words.SIDES.items()
+                for side, title in words_judging.SIDES.items()
             }
         with gr.Row(elem_id="lv-judge-more"):
-            start = gr.Button(judging_words.START, size="md", visible=False, elem_id="lv-judge-start")
-            show = gr.Button(judging_words.SHOW_TALLY, size="md", elem_id="lv-judge-show")
+            start = gr.Button(words_judging.START, size="md", visible=False, elem_id="lv-judge-start")
+            show = gr.Button(words_judging.SHOW_TALLY, size="md", elem_id="lv-judge-show")
         tally = html("", "lv-judge-tally")
         place = gr.Textbox(visible="hidden", label="pair", elem_id="lv-judge-place")
         voter = gr.Textbox(visible="hidden", label="reader", elem_id="lv-judge-voter")
@@ -109,7 +109,7 @@ def judge(side: Pressed, raw_run: Any, raw_place: Any, raw_voter: Any) -> Update
         live = api.watch(run_id)
         dealt = deck(live.run, voter) if live.run else ()
         if place >= len(dealt):
-            raise ChoiceError(judging_words.NO_PAIR, judging_words.NO_PAIR_REMEDY)
+            raise ChoiceError(words_judging.NO_PAIR, words_judging.NO_PAIR_REMEDY)
         if side != "skip":
             pair = dealt[place]
             api.vote(run_id, Vote(pair.variant, pair.prompt, preference(pair, side), voter))
@@ -125,7 +125,7 @@ def tally(raw: Any) -> Updates:
         live = api.watch(form.run_id(raw))
     except LeversError as error:
         return notes.message(error), gr.skip()
-    return judging_view.tally(live.run) if live.run else notes.say(judging_words.NO_VOTES), drawn.TABLE.of(live)
+    return judging_view.tally(live.run) if live.run else notes.say(words_judging.NO_VOTES), drawn.TABLE.of(live)
 
 
 def _next(live: LiveRun, voter: str, after: int) -> Updates:
@@ -133,7 +133,7 @@ def _next(live: LiveRun, voter: str, after: int) -> Updates:
     run = live.run
     found = pairs(run) if run else None
     if run is None or found is None or not (found.different or found.alike):
-        return _at_rest(judging_view.said(judging_words.NO_ANSWERS))
+        return _at_rest(judging_view.said(words_judging.NO_ANSWERS))
     order = [(at, pair) for at, pair in enumerate(deck(run, voter)) if (pair.variant, pair.prompt) in found.different]
     judged = {(vote.variant, vote.prompt) for vote in run.votes if vote.voter == voter}
     left = [(at, pair) for at, pair in order if (pair.variant, pair.prompt) not in judged]
@@ -151,12 +151,12 @@ def _next(live: LiveRun, voter: str, after: int) -> Updates:
 def _none_left(live: LiveRun, open_: int, alike: str, asked: bool) -> Updates:
     """At the end of the reader's order; so many pairs have no vote of this reader."""
     if not asked:
-        return _at_rest(judging_view.said(judging_words.NOTHING_DIFFERENT, alike), can_start=live.status == "running")
+        return _at_rest(judging_view.said(words_judging.NOTHING_DIFFERENT, alike), can_start=live.status == "running")
     if open_:
-        return _at_rest(judging_view.said(judging_view.amount(open_, judging_words.OPEN), alike))
+        return _at_rest(judging_view.said(judging_view.amount(open_, words_judging.OPEN), alike))
     if live.status == "running":
-        return _at_rest(judging_view.said(judging_words.SO_FAR, alike))
-    ended = _at_rest(judging_view.said(judging_words.ALL_JUDGED, alike), can_start=False)
+        return _at_rest(judging_view.said(words_judging.SO_FAR, alike))
+    ended = _at_rest(judging_view.said(words_judging.ALL_JUDGED, alike), can_start=False)
     return *ended[:-2], *tally(live.id)
 
 
@@ -168,10 +168,10 @@ def _at_rest(said: str, can_start: bool = True) -> Updates:
 def _voter(raw: Any) -> str:
     if isinstance(raw, str) and re.fullmatch(VOTER, raw):
         return raw
-    raise ChoiceError(judging_words.NO_READER, judging_words.NO_READER_REMEDY)
+    raise ChoiceError(words_judging.NO_READER, words_judging.NO_READER_REMEDY)
 
 
 def _place(raw: Any) -> int:
     if isinstance(raw, str) and raw.isascii() and raw.isdecimal() and len(raw) < 10:
         return int(raw)
-    raise ChoiceError(judging_words.NO_PAIR, judging_words.NO_PAIR_REMEDY)
+    raise ChoiceError(words_judging.NO_PAIR, words_judging.NO_PAIR_REMEDY)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from optimizers.analysis.votes import CERTAIN, Tallies, Tally, tallies
 from optimizers.results import Run
-from optimizers.ui import figures, judging_words, tables
+from optimizers.ui import figures, tables, words_judging
 
 EMPTY = Markup("")
 LEAST_P = 0.0001
@@ -39,18 +39,18 @@ _READ_BLIND = Markup('<p class="lv-read-blind"><strong>{}</strong> {}</p>')
 
 def heading() -> Markup:
     """What the section is for."""
-    return _HEADING.format(judging_words.HEADING, judging_words.HINT)
+    return _HEADING.format(words_judging.HEADING, words_judging.HINT)
 
 
 def pair(number: int, pairs: int, alike: int, prompt: str, left: str, right: str) -> str:
     """Two answers to a prompt; `alike` pairs are not asked."""
-    titles = (judging_words.LEFT, left), (judging_words.RIGHT, right)
+    titles = (words_judging.LEFT, left), (words_judging.RIGHT, right)
     return _PAIR.format(
-        at=judging_words.PAIR.format(number=number, pairs=pairs),
+        at=words_judging.PAIR.format(number=number, pairs=pairs),
         alike=_FINE.format(same(alike)) if alike else EMPTY,
-        asked=judging_words.PROMPT,
+        asked=words_judging.PROMPT,
         prompt=prompt,
-        sides=EMPTY.join(_SIDE.format(title=title, text=text or judging_words.EMPTY_ANSWER) for title, text in titles),
+        sides=EMPTY.join(_SIDE.format(title=title, text=text or words_judging.EMPTY_ANSWER) for title, text in titles),
     )
 
 
@@ -61,7 +61,7 @@ def said(*sentences: str) -> str:
 
 def same(alike: int) -> str:
     """How many pairs are not asked; empty for none."""
-    return judging_words.ALIKE.format(pairs=amount(alike, judging_words.ALIKE_PAIRS)) if alike else ""
+    return words_judging.ALIKE.format(pairs=amount(alike, words_judging.ALIKE_PAIRS)) if alike else ""
 
 
 def amount(number: int, forms: tuple[str, str]) -> str:
@@ -73,44 +73,44 @@ def tally(run: Run) -> str:
     """What the votes say of each variant."""
     found = tallies(run)
     if not found.variants:
-        body = Markup("<p>{}</p>").format(judging_words.NO_VOTES)
-        return _TALLY.format(heading=judging_words.TALLY, body=body)
+        body = Markup("<p>{}</p>").format(words_judging.NO_VOTES)
+        return _TALLY.format(heading=words_judging.TALLY, body=body)
     drawn = tables.table(
-        judging_words.TALLY, map(tables.header, judging_words.COLUMNS), (_row(one) for one in found.variants)
+        words_judging.TALLY, map(tables.header, words_judging.COLUMNS), (_row(one) for one in found.variants)
     )
-    return _TALLY.format(heading=judging_words.TALLY, body=drawn + _FINE.format(_fine(found)))
+    return _TALLY.format(heading=words_judging.TALLY, body=drawn + _FINE.format(_fine(found)))
 
 
 def read_blind(run: Run) -> Markup:
     """One line for the results; empty without votes."""
     found = tallies(run).variants
     told = (_in_words(one, one.title) for one in found)
-    return _READ_BLIND.format(f"{judging_words.READ_BLIND}:", "; ".join(told) + ".") if found else EMPTY
+    return _READ_BLIND.format(f"{words_judging.READ_BLIND}:", "; ".join(told) + ".") if found else EMPTY
 
 
 def _row(one: Tally) -> Markup:
-    cells: Iterable[str] = (f"{one.better:,}", f"{one.same:,}", f"{one.worse:,}", _in_words(one, judging_words.IT))
-    shown = (tables.cell(*cell) for cell in zip(judging_words.COLUMNS[1:], cells, strict=True))
+    cells: Iterable[str] = (f"{one.better:,}", f"{one.same:,}", f"{one.worse:,}", _in_words(one, words_judging.IT))
+    shown = (tables.cell(*cell) for cell in zip(words_judging.COLUMNS[1:], cells, strict=True))
     return tables.row(one.title, one.variant, shown)
 
 
 def _in_words(one: Tally, it: str) -> str:
     if one.p is None:
-        return judging_words.UNDECIDED.format(it=it)
-    return judging_words.PREFERRED.format(
+        return words_judging.UNDECIDED.format(it=it)
+    return words_judging.PREFERRED.format(
         better=f"{one.better:,}",
-        decided=figures.plural(one.decided, *judging_words.VOTES),
+        decided=figures.plural(one.decided, *words_judging.VOTES),
         it=it,
-        word=judging_words.WORDS[one.word],
-        p=judging_words.P_SMALL if one.p < LEAST_P else judging_words.P.format(p=f"{one.p:.2g}"),
+        word=words_judging.WORDS[one.word],
+        p=words_judging.P_SMALL if one.p < LEAST_P else words_judging.P.format(p=f"{one.p:.2g}"),
     )
 
 
 def _fine(found: Tallies) -> str:
-    corrected = judging_words.CORRECTED.format(tests=found.tests) if found.tests > 1 else ""
-    return judging_words.FINE.format(
+    corrected = words_judging.CORRECTED.format(tests=found.tests) if found.tests > 1 else ""
+    return words_judging.FINE.format(
         certain=CERTAIN,
         corrected=corrected,
-        voters=figures.plural(found.voters, *judging_words.READERS),
+        voters=figures.plural(found.voters, *words_judging.READERS),
         prompts=figures.plural(found.prompts, "prompt", "prompts"),
     )

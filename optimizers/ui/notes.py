@@ -133,7 +133,7 @@ def history(runs: tuple[RunSummary, ...]) -> str:
             id=run.id,
             model=run.model,
             variants=figures.plural(len(run.variants), "variant", "variants"),
-            at=run.created_at.replace("T", " ")[:16],
+            at=figures.moment(run.created_at),
             word=words.RUN_STATUS[run.status][1],
         )
         for run in runs[:50]

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from optimizers import api
 from optimizers.errors import LeversError
 from optimizers.results import Run
-from optimizers.ui import form, notes, recipe_words
+from optimizers.ui import form, notes, words_recipe
 
 Updates = tuple[Any, ...]
 SCRIPT = Path(__file__).parents[2] / "assets" / "recipe.js"
@@ -41,9 +41,9 @@ def view(html: Callable[[str, str], gr.HTML]) -> RecipeView:
     """The section, unseen until there is a variant to show."""
     with (
         gr.Column(visible=False, elem_id="lv-recipe-section") as column,
-        gr.Accordion(recipe_words.RECIPE, open=False, elem_id="lv-recipes"),
+        gr.Accordion(words_recipe.RECIPE, open=False, elem_id="lv-recipes"),
     ):
-        variant = gr.Dropdown([], label=recipe_words.PICK, info=recipe_words.PICK_INFO, elem_id="lv-recipe-variant")
+        variant = gr.Dropdown([], label=words_recipe.PICK, info=words_recipe.PICK_INFO, elem_id="lv-recipe-variant")
         code = html("", "lv-recipe-code")
     return RecipeView(column, variant, code)
 
@@ -69,10 +69,10 @@ def code(raw: Any, key: Any) -> str:
     except LeversError as error:
         return notes.message(error)
     return _CODE.format(
-        copied=recipe_words.COPIED,
-        marked=recipe_words.MARKED,
-        copy=recipe_words.COPY,
-        label=recipe_words.CODE.format(key=key),
+        copied=words_recipe.COPIED,
+        marked=words_recipe.MARKED,
+        copy=words_recipe.COPY,
+        label=words_recipe.CODE.format(key=key),
         code=script,
     )
 

@@ -42,6 +42,7 @@ _WHY = Markup(
     '<span class="lv-remedy">{remedy}</span></td>'
 )
 _WITH_NOISE = Markup("{} <small>{}</small>")
+_ROWS = Markup('<details class="lv-rows"><summary>{}</summary>{}</details>')
 _CAVEATS = Markup('<section class="lv-caveats" aria-label="{heading}"><h2>{heading}</h2><ul>{items}</ul></section>')
 _CAVEAT = Markup('<li>{variant}{text} <span class="lv-remedy">{remedy}</span></li>')
 
@@ -109,15 +110,7 @@ def caveats(run: Run) -> str:
 def rows(table_rows: list[list[str]]) -> str:
     """The figures of a chart as a table that can be opened; the first row names the columns."""
     header, *body = table_rows
-    head = EMPTY.join(Markup('<th scope="col">{}</th>').format(cell) for cell in header)
-    lines = EMPTY.join(
-        Markup("<tr>{}</tr>").format(EMPTY.join(Markup("<td>{}</td>").format(cell) for cell in row)) for row in body
-    )
-    return Markup(
-        '<details class="lv-rows"><summary>{}</summary><div class="lv-scroll" tabindex="0" role="group" '
-        'aria-label="{}">'
-        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div></details>"
-    ).format(words.AS_TABLE, words.AS_TABLE, head, lines)
+    return _ROWS.format(words.AS_TABLE, tables.plain(words.AS_TABLE, header, body))
 
 
 def _noise(run: Run) -> str:

@@ -1,11 +1,12 @@
 """Tables of variants as HTML: one row a variant, its title and key first. Covers markup; on a phone each row is a card.
+Beside them, plain tables of texts.
 
 The roles are said because the style of narrow pages takes them away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -19,6 +20,11 @@ _TABLE = Markup(
 _HEADER = Markup('<th role="columnheader" scope="col"{more}>{name}</th>')
 _NAME = Markup('<th role="rowheader" scope="row" class="lv-name"><span>{}</span><code>{}</code></th>')
 _CELL = Markup('<td role="cell" data-label="{label}"{more}><span>{value}</span></td>')
+_PLAIN = Markup(
+    '<div class="lv-scroll" tabindex="0" role="group" aria-label="{label}"><table><thead><tr>{header}</tr></thead>'
+    "<tbody>{rows}</tbody></table></div>"
+)
+_PLAIN_ROW = Markup('<tr><th scope="row">{first}</th>{rest}</tr>')
 _ROW = Markup('<tr role="row"{more}>{name}{cells}</tr>')
 
 
@@ -48,6 +54,16 @@ def row(title: str, key: str, cells: Iterable[Markup], more: Markup = EMPTY) -> 
 def cell(label: str, value: str | Markup, more: Markup = EMPTY) -> Markup:
     """One figure; `label` is its column's name, which a card shows beside it."""
     return _CELL.format(label=label, value=value, more=more)
+
+
+def plain(label: str, header: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:
+    """A table of texts, of which the first column names each row; on a phone too it stays a table."""
+    drawn = (
+        _PLAIN_ROW.format(first=first, rest=EMPTY.join(Markup("<td>{}</td>").format(text) for text in rest))
+        for first, *rest in rows
+    )
+    names = EMPTY.join(Markup('<th scope="col">{}</th>').format(name) for name in header)
+    return _PLAIN.format(label=label, header=names, rows=EMPTY.join(drawn))
 
 
 def breakable(key: str) -> Markup:

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from optimizers.errors import HubUnreachable
 from optimizers.results import Hit
 from optimizers.schema import Obstacle
-from optimizers.ui import hub_search, search_words
+from optimizers.ui import hub_search, words_search
 
 FIELD, SAID, HITS = "#lv-search-text", "#lv-search [role=status]", "#lv-search .lv-hits button"
 MEMORY = "2000000000"  # 1.55 GB beside the libraries: 135 M parameters fit in 32 bits, 500 M as stored, 1.7 B do not
@@ -202,6 +202,6 @@ def test_what_was_taken_becomes_the_model_unless_it_is_no_name() -> None:
 
 
 def test_every_fit_has_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    for fit, words in search_words.FITS.items():
+    for fit, words in words_search.FITS.items():
         html = answered(monkeypatch, (Hit("a/b", 5, 10, fit=fit),), "?text=abc")["hits"]
         assert html.count("<span>5 parameters, 10 B on disk, license not told" + (f", {words}" if words else "")) == 1

@@ -23,10 +23,10 @@ from optimizers.analysis.votes import deck
 from optimizers.errors import LeversError
 from optimizers.results import Run
 from optimizers.store import Store
-from optimizers.ui import drawn, judging, judging_view, judging_words, results_view
+from optimizers.ui import drawn, judging, judging_view, results_view, words_judging
 from optimizers.votes import Preference, Vote
 
-START, SHOW = judging_words.START, judging_words.SHOW_TALLY
+START, SHOW = words_judging.START, words_judging.SHOW_TALLY
 EIGHT = "fp32+sdpa+torchao_int8_weight_only"
 
 
@@ -64,7 +64,7 @@ def test_answers_and_prompts_from_outside_are_text() -> None:
     assert "<img" not in html and "<script" not in html and "<svg" not in html
     assert html.count("&lt;img") == 2
     assert "two\n  lines\t." in html
-    assert judging_words.EMPTY_ANSWER in judging_view.pair(1, 1, 0, "?", "", "text")
+    assert words_judging.EMPTY_ANSWER in judging_view.pair(1, 1, 0, "?", "", "text")
 
 
 def test_a_hostile_title_is_text_in_the_tally_and_in_the_results() -> None:
@@ -102,7 +102,7 @@ def test_the_tally_says_how_it_was_judged_and_what_it_cannot_say() -> None:
     assert "These are of 9 readers on 3 prompts." in alone
     both = judging_view.tally(told((*cast(7, 2), *cast(3, 3, "bf16+sdpa"))))
     assert "under 0.05 counts, after Holm&#39;s correction for 2 variants" in both
-    assert judging_words.NO_VOTES in judging_view.tally(told())
+    assert words_judging.NO_VOTES in judging_view.tally(told())
     assert judging_view.read_blind(told()) == ""
 
 
@@ -110,7 +110,7 @@ def test_a_table_is_drawn_anew_for_new_votes() -> None:
     live = VotingScript(stills=True).watch("done")
     assert live.run
     voted = replace(live, run=replace(live.run, votes=cast(7, 2)))
-    assert [judging_words.READ_BLIND in drawn.TABLE.of(one) for one in (live, voted, live)] == [False, True, False]
+    assert [words_judging.READ_BLIND in drawn.TABLE.of(one) for one in (live, voted, live)] == [False, True, False]
 
 
 def step(said: tuple[Any, ...]) -> tuple[str, str, bool, bool, str]:
@@ -145,11 +145,11 @@ def test_the_end_shows_the_tally_of_all_readers(run_id: str) -> None:
         said = judging.judge("same", run_id, place, ANN)
         place = step(said)[1]
     pair, place, open_, start, tally = step(said)
-    assert judging_words.ALL_JUDGED in pair and (place, open_, start) == ("", False, False)
-    assert "no vote on it has a preference" in tally and judging_words.READ_BLIND in said[-1]
+    assert words_judging.ALL_JUDGED in pair and (place, open_, start) == ("", False, False)
+    assert "no vote on it has a preference" in tally and words_judging.READ_BLIND in said[-1]
     assert len(api.load(run_id).votes) == 4
     assert "Pair 1 of 4" in step(judging.begin(run_id, BEN))[0]
-    assert judging_words.ALL_JUDGED in step(judging.begin(run_id, ANN))[0]
+    assert words_judging.ALL_JUDGED in step(judging.begin(run_id, ANN))[0]
 
 
 def test_what_was_skipped_comes_again_when_asked_for(run_id: str) -> None:
@@ -168,7 +168,7 @@ def test_what_was_skipped_comes_again_when_asked_for(run_id: str) -> None:
 def test_where_all_answers_are_alike_there_is_nothing_to_judge(own_cache: Path) -> None:
     same = dict.fromkeys((BASE, HALF), make.ANSWERS[BASE])
     pair, _, open_, start, _ = step(judging.begin(make.kept(Store(own_cache / "runs"), same), ANN))
-    assert f"{judging_words.NOTHING_DIFFERENT} 3 pairs are word for word the same and not asked." in pair
+    assert f"{words_judging.NOTHING_DIFFERENT} 3 pairs are word for word the same and not asked." in pair
     assert (open_, start) == (False, False)
 
 
@@ -176,12 +176,12 @@ def test_before_there_are_answers_and_while_a_run_goes_on_the_section_says_so(mo
     script = VotingScript(stills=True)
     for name in ("watch", "votable", "vote"):
         monkeypatch.setattr(api, name, getattr(script, name))
-    assert judging_words.NO_ANSWERS in step(judging.begin("loading", ANN))[0]
+    assert words_judging.NO_ANSWERS in step(judging.begin("loading", ANN))[0]
     place = step(judging.begin("streaming", ANN))[1]
     for _ in range(3):
         said = step(judging.judge("left", "streaming", place, ANN))
         place = said[1]
-    assert judging_words.SO_FAR in said[0] and said[3:] == (True, "")
+    assert words_judging.SO_FAR in said[0] and said[3:] == (True, "")
     assert len(script.ballots["streaming"].counted) == 3
 
 
@@ -198,13 +198,13 @@ def test_a_run_from_elsewhere_says_that_it_takes_no_votes(run_id: str) -> None:
 @pytest.mark.parametrize("raw", [None, 3, "", "x", "A" * 16, "a" * 17, ["a" * 16], "a" * 16 + "\n"])
 def test_who_votes_must_be_said(run_id: str, raw: object) -> None:
     for said in (judging.begin(run_id, raw), judging.judge("left", run_id, "0", raw)):
-        assert judging_words.NO_READER in step(said)[0]
+        assert words_judging.NO_READER in step(said)[0]
     assert api.load(run_id).votes == ()
 
 
 @pytest.mark.parametrize("raw", [None, 0, "", "-1", "6", "99999999999999999999", "0x1", "\u0661", ["0"]])
 def test_a_pair_that_was_not_dealt_takes_no_vote(run_id: str, raw: object) -> None:
-    assert judging_words.NO_PAIR in step(judging.judge("left", run_id, raw, ANN))[0]
+    assert words_judging.NO_PAIR in step(judging.judge("left", run_id, raw, ANN))[0]
     assert api.load(run_id).votes == ()
 
 
@@ -277,7 +277,7 @@ def test_a_reader_votes_by_keyboard_reloads_and_finds_the_tally(
         base = any(left == text for text in make.ANSWERS[BASE])
         tab_to(page, "No difference" if number == 4 else "Right is better" if base else "Left is better")
         page.keyboard.press("Enter")
-    until_focused(page, judging_words.ALL_JUDGED)
+    until_focused(page, words_judging.ALL_JUDGED)
     expect(page.locator("#lv-judge-tally tbody tr")).to_have_count(2)
     expect(page.locator("#lv-run-table .lv-read-blind")).to_contain_text("Read blind:")
     expect(page.locator("#lv-answers .lv-said").first).to_be_visible()
@@ -291,10 +291,10 @@ def test_a_reader_votes_by_keyboard_reloads_and_finds_the_tally(
     expect(page.locator("#lv-judge-tally")).to_be_empty()
     page.get_by_role("button", name=SHOW).focus()
     page.keyboard.press("Enter")
-    until_focused(page, judging_words.TALLY)
+    until_focused(page, words_judging.TALLY)
     expect(page.locator("#lv-judge-tally")).to_contain_text("These are of 1 reader on 3 prompts.")
     page.get_by_role("button", name=START).click()
-    until_focused(page, judging_words.ALL_JUDGED)  # the same tab is the same reader
+    until_focused(page, words_judging.ALL_JUDGED)  # the same tab is the same reader
 
     another = page.context.new_page()
     another.goto(address)

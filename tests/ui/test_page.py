@@ -223,7 +223,8 @@ def test_a_text_of_ones_own_is_put_in_refused_beside_its_field_and_named_in_the_
     expect(chart.locator(".legendtext")).to_have_text(["nothing else running", "one core busy"])
     chart.locator("summary").click()
     expect(chart.locator("tbody tr").first).to_have_text(re.compile("fp32.sdpa.*30.7.*8.5.*3.60x"))
-    expect(page.locator("#lv-run-table .lv-fine")).to_contain_text("Perplexity is on your text. KL divergence is by")
+    fine = page.locator("#lv-run-table p.lv-fine")
+    expect(fine).to_contain_text("Perplexity is on your text. KL divergence is by")
     expect(page.locator("#lv-details")).to_contain_text("on the baseline's answers and on your text")
     assert page.evaluate("window.__pwned") is None
     with page.expect_download() as saved:
